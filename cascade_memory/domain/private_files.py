@@ -44,6 +44,31 @@ def open_private(path: Path, mode: str) -> IO[Any]:
     return open(path, mode, encoding=encoding, opener=lambda name, flags: os.open(name, flags, FILE))
 
 
+def open_own(path: Path, mode: str) -> IO[Any]:
+    """Open a file for writing if it is a plain one, or new: through a link or a second name, one would write elsewhere.
+
+    >>> import tempfile
+    >>> place = Path(tempfile.mkdtemp())
+    >>> with open_own(place / "a", "a") as file:
+    ...     _ = file.write("1")
+    >>> (place / "b").symlink_to(place / "a")
+    >>> try:
+    ...     _ = open_own(place / "b", "a")
+    ... except OSError as error:
+    ...     print(str(error).removeprefix(str(place)))
+    /b is a link, a pipe, a device or a folder, or has a second name elsewhere
+    """
+    encoding = None if "b" in mode else "utf-8"
+    return open(path, mode, encoding=encoding, newline=None if "b" in mode else "\n", opener=_own)
+
+
+def _own(name: str, flags: int) -> int:
+    with contextlib.suppress(FileNotFoundError):
+        if not has_one_name(os.lstat(name)):
+            raise OSError(f"{name} is a link, a pipe, a device or a folder, or has a second name elsewhere")
+    return os.open(name, flags | _PLAIN, 0o666)
+
+
 def open_plain(path: Path) -> IO[bytes]:
     """Open a file for reading; refuse links, pipes, devices and folders, which this library never writes."""
     handle = os.open(path, os.O_RDONLY | _PLAIN)

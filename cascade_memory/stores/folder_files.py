@@ -19,7 +19,7 @@ from pathlib import Path
 from cascade_memory.domain.private_files import has_one_name
 from cascade_memory.domain.sqlite_files import BESIDE
 
-_MACHINE = Path("/etc/machine-id")
+MACHINE_ID = Path("/etc/machine-id")
 _DEEPEST = 3  # levels of folders; Chroma creates one level
 _CHUNK = 2**20  # bytes that are hashed at a time; meanwhile other threads can run
 
@@ -118,7 +118,7 @@ def _of_names(files: dict[str, os.stat_result]) -> str:
 def _machine() -> bytes:
     """Return the id of this machine, which Linux keeps in a file; it cannot be guessed, and is not made public by a digest."""
     try:
-        return _MACHINE.read_bytes()[:64].ljust(64)
+        return MACHINE_ID.read_bytes()[:64].ljust(64)
     except OSError:
         return bytes(64)
 

@@ -15,8 +15,8 @@ _BOUNDS = {  # files, changes of file
     # The door, tickets and caps, the records of actors, the step to blame, and what follows the log for warnings.
     "a reward through the handler": (59, 132),
     # What was learned is learned again: a forgotten case may have been a candidate. What is set aside is searched, too, and
-    # what warnings say of it.
-    "forget(purge=True)": (67, 370),
+    # what warnings say of it. Before the file is rewritten elsewhere, the files beside it are looked at.
+    "forget(purge=True)": (68, 380),
 }
 
 

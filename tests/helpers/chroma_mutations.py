@@ -13,10 +13,14 @@ import sqlite3
 import stat
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from imitated_chroma import raw
+
+from cascade_memory.engine.mirror_mark import Mark
+from cascade_memory.stores.folder_files import seal
 
 CANARY = {"type": "known", "name": "canary", "config": {"trust_remote_code": True}}
 SCHEMA = {
@@ -288,3 +292,22 @@ def copied(folder: Path, to: Path) -> Path:
     if to.is_symlink() or to.is_file():
         to.unlink()
     return shutil.copytree(folder, to)
+
+
+def marked(folder: Path) -> Mark:
+    """Return what the ledger of a closed memory notes about its Chroma."""
+    connection = sqlite3.connect(folder / "ledger.sqlite3")
+    (text,) = connection.execute("SELECT value FROM meta WHERE key = 'mirror'").fetchone()
+    connection.close()
+    return Mark.read(text)
+
+
+def copied_and_sealed(closed: Path, to: Path) -> Path:
+    """Copy a closed memory, and note the seal of the copy, as if it had been closed there."""
+    folder = copied(closed, to)
+    connection = sqlite3.connect(folder / "ledger.sqlite3")
+    with connection:
+        noted = replace(marked(closed), seal=seal(folder / "chroma")).written()
+        connection.execute("UPDATE meta SET value = ? WHERE key = 'mirror'", (noted,))
+    connection.close()
+    return folder

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import shutil
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+from chroma_mutations import copied_and_sealed
 from forks import say
 from inside import engine_of
 from kill_checker import Acknowledged, compare
@@ -176,8 +176,7 @@ def trial(
     """Do a whole trial on a copy of the template and report."""
     logging.getLogger("cascade_memory").setLevel(logging.CRITICAL)
     feeder.INTERVAL = 3600.0  # Chroma is fed by the steps alone: every run makes the same calls
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(template, folder)
+    copied_and_sealed(template, folder)
     books = Acknowledged()
     for line in acknowledged:
         books.take(line)

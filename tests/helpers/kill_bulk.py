@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from chroma_mutations import copied_and_sealed
 from forks import Child, finished, left_behind, processes_naming, say
 from inside import state_of
 from kill_checker import Acknowledged
@@ -151,8 +152,7 @@ def run(folder: Path, cases: int, kills: int, rng: random.Random) -> dict[str, A
         raise RuntimeError(f"could not fill {template}: {filled}")
     rounds = _Rounds(here, rng)
     for number in range(kills):
-        shutil.rmtree(here, ignore_errors=True)
-        shutil.copytree(template, here)
+        copied_and_sealed(template, here)
         books = rounds.kill_while_saving(1_000_000 + number)
         rounds.kill_while_rebuilding(books)
         rounds.kill_while_rebuilding(books)

@@ -12,7 +12,6 @@ import sqlite3
 import stat
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,8 +27,10 @@ from chroma_mutations import (
     Canary,
     canary_known_to_chroma,
     copied,
+    copied_and_sealed,
     database_of,
     look,
+    marked,
     mutate_folder,
     mutated,
 )
@@ -41,10 +42,7 @@ from inside import engine_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.domain.case import Case
-from cascade_memory.domain.sqlite_files import BESIDE
-from cascade_memory.engine.mirror_mark import Mark
 from cascade_memory.errors import StoreError
-from cascade_memory.stores import folder_files
 from cascade_memory.stores.chroma import ChromaFolder, collection_name
 from cascade_memory.stores.chroma_answers import checked_collection
 from cascade_memory.stores.folder_files import is_sealed, remove, seal
@@ -53,16 +51,6 @@ HOW_MANY = int(os.environ.get("HOSTILE_MUTATIONS", "200"))  # .ci/matrix tries m
 pytestmark = pytest.mark.timeout(300 + HOW_MANY)
 WHOLE = max(len(FILES), HOW_MANY // 200)  # of those for which a whole memory is opened
 LEDGER = "ledger.sqlite3"
-
-
-@pytest.fixture(scope="module")
-def closed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a memory with twenty cases, all of them in Chroma."""
-    folder = tmp_path_factory.mktemp("closed") / "memory"
-    with CascadeMemory(folder, embedder="hashing", learn="off") as memory:
-        memory.add([(f"task {i} of kind {i * i}", f"solution {i}") for i in range(20)])
-        memory.add("elsewhere", "s", namespace="tenant/7")
-    return folder
 
 
 @pytest.fixture
@@ -75,30 +63,12 @@ def _open(folder: Path) -> CascadeMemory:
     return CascadeMemory(folder, embedder="hashing", learn="off")
 
 
-def _marked(folder: Path) -> Mark:
-    connection = sqlite3.connect(folder / LEDGER)
-    (text,) = connection.execute("SELECT value FROM meta WHERE key = 'mirror'").fetchone()
-    connection.close()
-    return Mark.read(text)
-
-
-def _copied_and_sealed(closed: Path, to: Path) -> Path:
-    """Copy a closed memory, and note the seal of the copy, as if it had been closed there."""
-    folder = copied(closed, to)
-    connection = sqlite3.connect(folder / LEDGER)
-    with connection:
-        noted = replace(_marked(closed), seal=seal(folder / "chroma")).written()
-        connection.execute("UPDATE meta SET value = ? WHERE key = 'mirror'", (noted,))
-    connection.close()
-    return folder
-
-
 def test_any_change_to_a_closed_folder_is_seen_and_no_link_is_followed(closed: Path, tmp_path: Path):
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "kept").write_text("somebody's")
     pristine, right = closed / "chroma", look(closed / "chroma")
-    assert is_sealed(pristine, _marked(closed).seal)
+    assert is_sealed(pristine, marked(closed).seal)
     tried = 0
     for seed in range(HOW_MANY // 2):
         rng = random.Random(seed)
@@ -118,32 +88,6 @@ def test_any_change_to_a_closed_folder_is_seen_and_no_link_is_followed(closed: P
     assert (outside / "kept").read_text() == "somebody's"
 
 
-def test_a_bit_is_seen_though_the_system_says_that_nothing_was_changed(closed: Path, tmp_path: Path):
-    place = copied(closed / "chroma", tmp_path / "chroma")
-    before = seal(place)
-    for file in sorted(file for file in place.rglob("*") if file.is_file() and file.stat().st_size):
-        content = bytearray(file.read_bytes())
-        content[len(content) // 2] ^= 1
-        file.write_bytes(content)
-        system, _, after = seal(place).partition("-")
-        assert not is_sealed(place, f"{system}-{before.partition('-')[2]}")
-        assert is_sealed(place, f"{system}-{after}")
-
-
-@pytest.fixture
-def watched(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """What stood in the folder whenever Chroma opened it."""
-    seen: list[list[str]] = []
-    client = chromadb.PersistentClient
-
-    def opened(path: str, **options: Any) -> Any:
-        seen.append(sorted(os.listdir(path)))
-        return client(path, **options)
-
-    monkeypatch.setattr(chromadb, "PersistentClient", opened)
-    return seen
-
-
 def test_a_folder_that_nobody_touched_is_used_again(closed: Path, tmp_path: Path, watched: list[list[str]]):
     folder = copied(closed, tmp_path / "other")
     with _open(folder) as memory:
@@ -157,49 +101,13 @@ def test_a_folder_that_nobody_touched_is_used_again(closed: Path, tmp_path: Path
     assert [("chroma.sqlite3" in files) for files in watched] == [False, True]
 
 
-def test_a_folder_from_elsewhere_is_made_anew_though_its_bytes_are_right(
-    closed: Path, tmp_path: Path, watched: list[list[str]], monkeypatch: pytest.MonkeyPatch
-):
-    place = copied(closed, tmp_path / "memory") / "chroma"
-    for file in place.rglob("*"):  # a copy may keep all times that can be set
-        shutil.copystat(closed / "chroma" / file.relative_to(place), file)
-    assert not is_sealed(place, _marked(closed).seal)
-    with _open(tmp_path / "memory") as memory:
-        memory.sync()
-        memory.add("a new task", "new")
-        memory.sync()
-        assert memory.search("task 7 of kind 49").cases[0].solution == "solution 7"
-    assert watched == [[]]
-    # A disk brings the numbers and times of its files along; it does not know on which machine it will be.
-    before = seal(place)
-    assert is_sealed(place, before)
-    (tmp_path / "machine-id").write_text("0" * 32)
-    monkeypatch.setattr(folder_files, "_MACHINE", tmp_path / "machine-id")
-    assert not is_sealed(place, before)
-
-
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away")
-def test_what_belongs_to_another_user_is_not_sealed(closed: Path, tmp_path: Path):
-    place = copied(closed / "chroma", tmp_path / "chroma")
-    os.chown(place / "chroma.sqlite3", 12_345, 12_345)
-    assert seal(place) == ""
-
-
-@pytest.mark.parametrize("end", BESIDE)
-def test_what_sqlite_would_read_first_is_never_there_when_chroma_was_closed(closed: Path, tmp_path: Path, end: str):
-    assert not list((closed / "chroma").rglob(f"*{end}"))
-    place = copied(closed / "chroma", tmp_path / "chroma")
-    (place / f"chroma.sqlite3{end}").write_bytes(b"x")
-    assert seal(place) == ""
-
-
 def test_a_changed_folder_is_made_anew_before_chroma_sees_it(
     closed: Path, tmp_path: Path, watched: list[list[str]], canary: type[Canary], caplog: pytest.LogCaptureFixture
 ):
     for seed in range(WHOLE):
         rng = random.Random(seed)
-        folder = _copied_and_sealed(closed, tmp_path / "memory")
-        place, before = folder / "chroma", _marked(folder).seal
+        folder = copied_and_sealed(closed, tmp_path / "memory")
+        place, before = folder / "chroma", marked(folder).seal
         assert is_sealed(place, before)
         if seed < len(FILES):
             name = list(FILES)[seed]
@@ -220,12 +128,12 @@ def test_a_changed_folder_is_made_anew_before_chroma_sees_it(
             assert engine_of(memory).parts.mirror.count("default") == 21  # type: ignore[union-attr]
             assert memory.search("task 7 of kind 49").cases[0].solution == "solution 7"
         assert sum("rebuilt from the ledger" in record.getMessage() for record in caplog.records) == 1
-        assert is_sealed(place, _marked(folder).seal)
+        assert is_sealed(place, marked(folder).seal)
     assert canary.sung == 0
 
 
 def test_the_doctor_says_that_a_closed_folder_was_changed(closed: Path, tmp_path: Path):
-    folder = _copied_and_sealed(closed, tmp_path / "memory")
+    folder = copied_and_sealed(closed, tmp_path / "memory")
     (folder / "chroma" / "more").write_bytes(b"x")
     with _open(folder) as memory:
         (found,) = [check for check in memory.examine() if not check.ok]

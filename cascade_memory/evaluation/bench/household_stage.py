@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cascade_memory.domain.private_files import open_own
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import ALONE_REUSE, ASIDE, Run
 from cascade_memory.evaluation.bench.stage import Folders, Stage, best_embedder, order_of, solved_alone
@@ -59,10 +60,12 @@ def unpack(data: Path, target: Path) -> None:
                 if source is not None and path.parent.name not in ("", ".", ".."):  # an archive must not write elsewhere
                     file = target / path.parent.name / GAME
                     file.parent.mkdir(parents=True, exist_ok=True)
-                    file.write_bytes(source.read())
+                    with open_own(file, "wb") as game:
+                        game.write(source.read())
     except (OSError, tarfile.TarError) as error:
         raise InvalidInput(f"cannot read {archive}: {error}") from error
-    (target / LISTING).write_bytes(listing.read_bytes())  # written last: it marks that all games are there
+    with open_own(target / LISTING, "wb") as file:  # written last: it marks that all games are there
+        file.write(listing.read_bytes())
 
 
 @lru_cache(maxsize=2)

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from cascade_memory.domain.private_files import open_own
+
 
 def whole_lines(file: Path) -> list[dict[str, Any]]:
     """Read the lines of a file; a last one that was cut off is removed from it. Without a file, there are none."""
@@ -16,7 +18,7 @@ def whole_lines(file: Path) -> list[dict[str, Any]]:
     raw = file.read_bytes()
     whole = raw[: raw.rfind(b"\n") + 1]
     if len(whole) < len(raw):
-        with file.open("r+b") as lines:
+        with open_own(file, "r+b") as lines:
             lines.truncate(len(whole))
     return [json.loads(line) for line in whole.decode().split("\n") if line]
 
@@ -31,7 +33,7 @@ def add_line(file: Path, line: Mapping[str, Any]) -> None:
     [{'place': 1}]
     """
     file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("a", encoding="utf-8", newline="\n") as lines:
+    with open_own(file, "a") as lines:
         lines.write(json.dumps(line) + "\n")
         lines.flush()
         os.fsync(lines.fileno())

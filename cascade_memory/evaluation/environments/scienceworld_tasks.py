@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cascade_memory.domain.private_files import open_own
 from cascade_memory.domain.trajectory import Step, Trajectory
 from cascade_memory.evaluation.environments.kept_lines import add_line, whole_lines
 from cascade_memory.evaluation.environments.scienceworld import LIMITS, Place, ScienceWorld, room_of
@@ -83,7 +84,8 @@ class _Making:
         found = places(self._started(), for_development=self._for_development)
         listing.parent.mkdir(parents=True, exist_ok=True)
         unfinished = listing.with_suffix(".new")
-        unfinished.write_text(json.dumps([[place.kind, place.variation] for place in found]), encoding="utf-8")
+        with open_own(unfinished, "w") as file:
+            file.write(json.dumps([[place.kind, place.variation] for place in found]))
         unfinished.replace(listing)
         return found
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cascade_memory.domain.private_files import open_own
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.environments.kept_lines import add_line, whole_lines
 from cascade_memory.evaluation.environments.published import published_rows
@@ -91,7 +92,8 @@ def _drawn(listing: Path) -> list[Place]:
     drawn = [places[i] for i in order[:MOST]]
     listing.parent.mkdir(parents=True, exist_ok=True)
     unfinished = listing.with_suffix(".new")
-    unfinished.write_text(json.dumps([[place.kind, place.variation] for place in drawn]), encoding="utf-8")
+    with open_own(unfinished, "w") as file:
+        file.write(json.dumps([[place.kind, place.variation] for place in drawn]))
     unfinished.replace(listing)
     return drawn
 

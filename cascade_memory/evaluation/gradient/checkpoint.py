@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cascade_memory.domain.private_files import open_own
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.gradient.records import Record, from_json, to_json
 
@@ -40,7 +41,7 @@ class CheckpointFile:
             "records": to_json(checkpoint.records),
         }
         new = self.path.with_suffix(".new")
-        with new.open("wb") as file:
+        with open_own(new, "wb") as file:
             file.write(save(dict(checkpoint.tensors), told))
             file.flush()
             os.fsync(file.fileno())

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cascade_memory.domain.private_files import open_own
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.model.chat import Message, Reply, ToolCall, Try
 
@@ -37,7 +38,7 @@ class RequestLog:
         except (ValueError, LookupError, TypeError) as error:
             raise InvalidInput(f"{self.path} holds something other than requests to a model: {error!r}") from error
         if len(whole) < len(raw):  # the process was killed while writing the last line
-            with self.path.open("r+b") as file:
+            with open_own(self.path, "r+b") as file:
                 file.truncate(len(whole))
 
     def answered(self, key: str) -> Reply | None:
@@ -61,7 +62,7 @@ class RequestLog:
         }
         if tried.reply is not None and tried.reply.calls:
             entry["calls"] = [[call.id, call.name, call.arguments] for call in tried.reply.calls]
-        with self.path.open("ab") as file:
+        with open_own(self.path, "ab") as file:
             file.write(json.dumps(entry).encode() + b"\n")
 
 

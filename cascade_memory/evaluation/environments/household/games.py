@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from cascade_memory.domain.private_files import open_own
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.environments.household.engine import Engine
 from cascade_memory.evaluation.environments.household.pddl import problem
@@ -63,7 +64,7 @@ def make_games(folder: Path, *, count: int, seed: int, progress: bool | None = N
         for number in progress_bar(numbers, "games", show=progress):
             row = _make(engine, folder, number, seed, queries)
             queries.add(row["task"])
-            with listing.open("a", encoding="utf-8") as file:
+            with open_own(listing, "a") as file:
                 file.write(json.dumps(row) + "\n")
                 file.flush()
                 os.fsync(file.fileno())
@@ -84,7 +85,7 @@ def _listed(listing: Path, seed: int) -> list[dict[str, Any]]:
     if seeds - {seed}:
         raise InvalidInput(f"{listing} holds games of the seed {min(seeds - {seed})}; use that seed, or name another folder")
     if len(whole) < len(raw):
-        with listing.open("r+b") as file:
+        with open_own(listing, "r+b") as file:
             file.truncate(len(whole))
     return rows
 
@@ -121,7 +122,8 @@ def _write(engine: Engine, file: Path, scene: Scene, rng: np.random.Generator) -
         "solvable": True,
     }
     file.parent.mkdir(exist_ok=True, parents=True)
-    file.write_text(json.dumps(game), encoding="utf-8")
+    with open_own(file, "w") as game_file:
+        game_file.write(json.dumps(game))
 
 
 def solution(engine: Engine, scene: Scene) -> list[str]:

@@ -1,0 +1,40 @@
+"""SQLite acts on files before anybody can look at a database: only one file connects to one, and it looks first."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import cascade_memory
+
+ROOT = Path(cascade_memory.__file__).parent
+LOOKS_FIRST = "domain/sqlite_files.py"
+# With immutable=1 SQLite reads nothing but the database. The worker is a script of its own, killed when it takes too long.
+IMMUTABLE = {"evaluation/judging/sql_worker.py"}
+
+
+def _connects(tree: ast.AST) -> list[ast.Call]:
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return [call for call in calls if isinstance(call.func, ast.Attribute) and ast.unparse(call.func) == "sqlite3.connect"]
+
+
+def _in_ram(call: ast.Call) -> bool:
+    return bool(call.args) and ast.unparse(call.args[0]) == "':memory:'"
+
+
+def test_a_file_is_connected_in_one_place():
+    found = {
+        file.relative_to(ROOT).as_posix()
+        for file in ROOT.rglob("*.py")
+        if any(not _in_ram(call) for call in _connects(ast.parse(file.read_text(encoding="utf-8"))))
+    }
+    assert found == {LOOKS_FIRST, *IMMUTABLE}
+    for file in IMMUTABLE:
+        assert "immutable=1" in (ROOT / file).read_text(encoding="utf-8")
+
+
+def test_nobody_connects_by_another_name():
+    for file in ROOT.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module == "sqlite3":
+                assert "connect" not in {one.name for one in node.names}, file
