@@ -44,9 +44,7 @@ def acquire(path: str | os.PathLike[str] | None, settings: Settings, holder: obj
     with _opening:
         key = place.key
         known = _open.get(key)
-        if known is not None and (
-            known.engine.closed or _is_lost(known.engine) or not (known.holders or settings_of.same(known.settings, settings))
-        ):
+        if known is not None and not _is_usable(known, settings):
             _close(key)
             known = None
         if known is None:
@@ -79,6 +77,12 @@ def release(engine: Engine, holder: object) -> None:
                 known.holders.discard(holder)
                 if not known.holders:
                     _close(key)
+
+
+def _is_usable(known: _Opened, settings: Settings) -> bool:
+    """Say whether a new handle may share an engine: closing it may have been interrupted, or its folder replaced."""
+    unused = not (known.holders or settings_of.same(known.settings, settings))
+    return not (unused or known.engine.closed or _is_lost(known.engine))
 
 
 def _is_lost(engine: Engine) -> bool:

@@ -155,6 +155,7 @@ class Settlement:
     cap: int | None = None  # the most outcomes of its actor from its source that teach within an hour
     blame: Blame | None = None  # the step of the run that failed; it is stored only if somebody trusted judged the episode
     repeats: Mapping[str, bool] = field(default_factory=dict[str, bool])  # by warning that was checked
+    opens: RecallRecord | None = None  # the episode that it opens, in the same transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -10,7 +10,7 @@ from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.exposure import Exposure
 from cascade_memory.domain.recall import Rewardable
-from cascade_memory.domain.records import Unkept
+from cascade_memory.domain.records import RecallRecord, Unkept
 from cascade_memory.domain.signed import Signed
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import MetadataValue
@@ -60,3 +60,4 @@ class Judgement:
     channel: str | None = None
     ticket: Signed | None = None  # which it redeems
     cap: int | None = None  # see ``Settlement``
+    opens: RecallRecord | None = None  # the episode, if it is to be opened by this judgement

@@ -14,7 +14,7 @@ from cascade_memory.cycle.retain import case_from
 from cascade_memory.cycle.reward import hindsight
 from cascade_memory.domain.digests import digest
 from cascade_memory.domain.episode import TRUSTED_SOURCES
-from cascade_memory.domain.records import NewCase, Settlement, Unsettled
+from cascade_memory.domain.records import NewCase, RecallRecord, Settlement, Unsettled
 from cascade_memory.encoders.matchers import CarefulMatcher
 from cascade_memory.engine.blaming import Blames, blame_of, repeats_of
 from cascade_memory.engine.request import Judgement
@@ -43,7 +43,8 @@ class Settles(Blames, Protocol):
 def settlement(engine: Settles, judgement: Judgement) -> Settlement:
     """Return what is to be recorded; raise if the judge has not seen what is stored."""
     ledger, unkept = engine.parts.ledger, judgement.unkept
-    episode = ledger.unsettled(judgement.episode_id, engine.namespace_id(judgement.namespace))
+    opens = judgement.opens
+    episode = ledger.unsettled(judgement.episode_id, engine.namespace_id(judgement.namespace)) if opens is None else _new(opens)
     if judgement.confirms is not None:
         _check_confirmed(engine, judgement, episode)
     taken = None if judgement.action is None else judgement.action.takes_back
@@ -102,10 +103,18 @@ def settlement(engine: Settles, judgement: Judgement) -> Settlement:
         channel=judgement.channel,
         ticket=judgement.ticket,
         cap=judgement.cap,
+        opens=opens,
         blame=blame_of(engine, judgement, episode, solution, unseen=unseen)
         if learns and judgement.value < FAILED_BELOW
         else None,
         repeats=repeats_of(engine, judgement, episode, solution) if episode.checked else {},
+    )
+
+
+def _new(opens: RecallRecord) -> Unsettled:
+    """Return what there is to know about an episode that is opened as it is settled."""
+    return Unsettled(
+        key=0, namespace=opens.namespace, query=opens.query, vector=opens.vector, solution=None, groups={}, similarity={}
     )
 
 

@@ -105,9 +105,8 @@ def _before() -> None:
     held: list[bool] = []
     _insist(lambda: True in held or take(_registry, held))
     _turn[:] = held
-    _insist(
-        lambda: calculating.pause(time.monotonic() + _PATIENCE)
-    )  # first: a calculating thread may be about to use the ledger
+    # First: a calculating thread may be about to use the ledger.
+    _insist(lambda: calculating.pause(time.monotonic() + _PATIENCE))
     under_way = True
     _insist(_pause_all)
 

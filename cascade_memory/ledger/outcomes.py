@@ -20,7 +20,7 @@ from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.episodes import read_episode
 from cascade_memory.ledger.filters import OUTCOMES, keep_fields
-from cascade_memory.ledger.recalls import count_use
+from cascade_memory.ledger.recalls import count_use, recorded
 from cascade_memory.ledger.reports import check_room, withdraw
 from cascade_memory.ledger.rows import (
     metadata_if_readable,
@@ -86,6 +86,8 @@ class Settling:
     def settle(self, new: Settlement) -> Settled:
         """Record an outcome with all its consequences, durably. The same value again changes nothing."""
         with self.connections.write(durable=True, brings_vectors=True) as connection:
+            if new.opens is not None:
+                recorded(connection, new.opens)
             return settled(connection, new)
 
 

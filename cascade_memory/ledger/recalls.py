@@ -38,33 +38,39 @@ class Recalling:
                 raise UnknownEpisode(
                     "data was forgotten while this recall waited to be stored, and it may be part of the recall; recall again"
                 )
-            episode, first_query = _episode(connection, entry) if entry.episode_id is not None else (None, None)
-            query = None if first_query == entry.query else entry.query
-            (key,) = connection.execute(
-                """INSERT INTO recall (id, episode, namespace, query, kind, k, at, policy, policy_version, encoder, shown,
-                     baseline, candidates, groups, chosen, numbers, features, context, shadow, shadow_numbers, shadow_context)
-                   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING key""",
-                (
-                    entry.id,
-                    episode,
-                    entry.namespace,
-                    query,
-                    entry.kind,
-                    entry.k,
-                    entry.at,
-                    entry.policy,
-                    entry.policy_version,
-                    entry.encoder,
-                    int(entry.shown),
-                    None if np.isnan(entry.baseline) else entry.baseline,
-                    *int_blobs(entry.candidates, entry.groups, entry.chosen),
-                    *float_blobs(entry.numbers, entry.features, entry.context),
-                    *_packed(entry.shadow),
-                ),
-            ).fetchone()
-            if episode is None:
-                _drop_old_searches(connection)
+            key = recorded(connection, entry)
         return int(key)  # not before the commit, which a server can then answer in the same round trip
+
+
+def recorded(connection: Connection, entry: RecallRecord) -> Any:
+    """Store a recall within a transaction; return its key."""
+    episode, first_query = _episode(connection, entry) if entry.episode_id is not None else (None, None)
+    query = None if first_query == entry.query else entry.query
+    (key,) = connection.execute(
+        """INSERT INTO recall (id, episode, namespace, query, kind, k, at, policy, policy_version, encoder, shown,
+             baseline, candidates, groups, chosen, numbers, features, context, shadow, shadow_numbers, shadow_context)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING key""",
+        (
+            entry.id,
+            episode,
+            entry.namespace,
+            query,
+            entry.kind,
+            entry.k,
+            entry.at,
+            entry.policy,
+            entry.policy_version,
+            entry.encoder,
+            int(entry.shown),
+            None if np.isnan(entry.baseline) else entry.baseline,
+            *int_blobs(entry.candidates, entry.groups, entry.chosen),
+            *float_blobs(entry.numbers, entry.features, entry.context),
+            *_packed(entry.shadow),
+        ),
+    ).fetchone()
+    if episode is None:
+        _drop_old_searches(connection)
+    return key
 
 
 def _forgotten(connection: Connection, entry: RecallRecord, since: int) -> bool:

@@ -14,7 +14,7 @@ from cascade_memory.domain.case import WHY
 from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.digests import digest
 from cascade_memory.domain.provenance import Wanted
-from cascade_memory.domain.records import NewCase, Settlement, Undone
+from cascade_memory.domain.records import NewCase, RecallRecord, Settlement, Undone
 from cascade_memory.domain.trajectory import Solution, solution_text
 from cascade_memory.domain.trust import ByWhom
 from cascade_memory.domain.validation import MetadataValue, check_id
@@ -101,7 +101,7 @@ def checked(
     return record.case_text(case_text)(query, solution), solution, metadata
 
 
-def propose(
+def proposal(
     engine: Engine,
     query: str,
     solution: Solution,
@@ -109,16 +109,14 @@ def propose(
     namespace: str,
     metadata: Mapping[str, MetadataValue],
     by: ByWhom,
-) -> str:
-    """Open an episode for a task that was solved without a recall; return its id."""
+) -> RecallRecord:
+    """Return what opens an episode for a task that was solved without a recall; raise if there is no room for it."""
     namespace_id = engine.namespace_state(namespace).namespace_id
     engine.parts.ledger.episodes.check_room(
         namespace_id, len(f"{query}{solution_text(solution)}".encode())
     )  # before any work is spent on it
     vector = engine.embed([query])[0]
-    episode_id = str(uuid.uuid4())
-    engine.parts.ledger.record(proposal_record(episode_id, namespace_id, query, vector, metadata, by=by))
-    return episode_id
+    return proposal_record(str(uuid.uuid4()), namespace_id, query, vector, metadata, by=by)
 
 
 _STRICTLY = 3  # times that an undo is tried as it was prepared, if its source goes on meanwhile

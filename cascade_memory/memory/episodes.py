@@ -12,7 +12,7 @@ from typing import Any
 from cascade_memory.cycle.retain import why_unkept
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.episode import TRUSTED_SOURCES, Episode, check_source
-from cascade_memory.domain.records import Unkept
+from cascade_memory.domain.records import RecallRecord, Unkept
 from cascade_memory.domain.reward_channel import cap_of
 from cascade_memory.domain.signed import Signed
 from cascade_memory.domain.trajectory import Solution, check_solution
@@ -118,6 +118,7 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
         by: ByWhom,
         record: Incoming,
         ticket: Signed | None = None,
+        opens: RecallRecord | None = None,
     ) -> str | None:
         """Record a checked judgement; return the id of the case that was stored because of it, if any."""
         unkept = why_unkept(value, source, retain_at=self._retain_at, retain_from=self._retain_from)
@@ -145,6 +146,7 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
             actor=by.actor,
             channel=by.channel,
             ticket=ticket,
+            opens=opens,
             cap=None if by.actor is None or by_hand else cap_of(self._caps, source, by.channel),
         )
         settled = engine.reward(judgement)

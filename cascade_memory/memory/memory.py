@@ -21,7 +21,6 @@ from cascade_memory.errors import (
     MemoryClosed,
     MemoryForked,
     MissingExtra,
-    QuotaExceeded,
     UnknownEpisode,
 )
 from cascade_memory.memory import curation, transfer
@@ -291,14 +290,18 @@ class Memory(ForgettingVerbs, WarningVerbs):
         engine, name, by = self._open(), self._new_in(namespace), self._by(actor, channel)
         record = engine.parts.door.record()
         task, checked, fields = record.query(query), record.solution(solution), record.metadata(metadata)
-        episode_id = curation.propose(engine, task, checked, namespace=name, metadata=fields, by=by)
-        try:
-            self._settle(
-                engine, episode_id=episode_id, namespace=name, value=1.0, source="agent", solution=checked, by=by, record=record
-            )
-        except QuotaExceeded:  # other proposals were stored meanwhile and used up the limit
-            engine.parts.ledger.forgetting.forget_episode(episode_id)
-            raise
+        opens = curation.proposal(engine, task, checked, namespace=name, metadata=fields, by=by)
+        self._settle(
+            engine,
+            episode_id=(episode_id := str(opens.episode_id)),
+            namespace=name,
+            value=1.0,
+            source="agent",
+            solution=checked,
+            by=by,
+            record=record,
+            opens=opens,
+        )
         return episode_id
 
     # -- moving ------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ OURS = {name: tree for name, tree in FILES.items() if not name.startswith(("eval
 
 # Whatever writes to a ledger, and who calls it. What takes texts gets them from the door: say here how, when you add to it.
 WRITES = {
-    "record": {"engine/recording.py": "a RecallRequest", "memory/curation.py": "propose"},
+    "record": {"engine/recording.py": "a RecallRequest"},
     "settle": {"engine/engine.py": "a Judgement, which carries the record it came in by"},
     "cases.add": {"memory/curation.py": "checked"},
     "cases.evict": {"engine/namespace_state.py": "no text"},
