@@ -37,7 +37,7 @@ from cascade_memory import CascadeMemory
 _KEPT = 30  # exceptions whose tracebacks are kept at a time
 _HANGS = 40.0  # seconds after which the whole run ends with the stacks of all threads
 _OTHERS = 20  # moments after which another process is asked, too
-_FRESH = 600  # moments in one place
+_FRESH = 250  # moments in one place
 _CONFIGURATIONS: tuple[dict[str, Any], ...] = (
     {"learn": "background", "deadline": 2.0},
     {"learn": "inline", "deadline": None},
@@ -189,6 +189,9 @@ def _is_interrupt(error: BaseException | None) -> bool:
     return error is not None and (isinstance(error, _KINDS) or _is_interrupt(error.__cause__))
 
 
+_durations: dict[str, dict[str, deque[float]]] = {}  # of calls that were not interrupted, by options and by verb
+
+
 class Run:
     """Interrupts the verbs of one memory."""
 
@@ -196,7 +199,7 @@ class Run:
         self._place, self._options, self._rng, self._summary = place, options, rng, summary
         self._memory = CascadeMemory(place, embedder="hashing", **options)
         self._books = Acknowledged(place, number, options)
-        self._durations: dict[str, float] = {}
+        self._durations = _durations.setdefault(str(options), {})
         self._kept: deque[BaseException] = deque(maxlen=_KEPT)
         self._other = None if place is None else Other(place)
 
@@ -213,20 +216,19 @@ class Run:
         if trial is None:
             return
         way, kind = rng.choice(ways), rng.choice(_KINDS)
-        if name not in self._durations:
+        known = self._durations.setdefault(name, deque(maxlen=9))
+        if len(known) < 3:
             began = time.perf_counter()
             results, error = [trial.call()], None
-            self._durations[name] = time.perf_counter() - began
+            known.append(time.perf_counter() - began)
         else:
-            delays = [max(1e-6, rng.random() * 1.3 * self._durations[name])]
+            delays = [max(1e-6, rng.random() * 1.2 * sorted(known)[len(known) // 3])]
             if rng.random() < 0.4:
                 delays += [rng.choice([2e-5, 1e-4, 1e-3])] * rng.choice([1, 2])
             began = time.perf_counter()
             results, error = _WAYS[way](trial.call, delays, kind)
             if error is None:
-                self._durations[name] += 0.1 * (
-                    min(time.perf_counter() - began, 5 * self._durations[name]) - self._durations[name]
-                )
+                known.append(time.perf_counter() - began)
             elif _is_interrupt(error):
                 summary.interrupted[name] += 1
                 summary.by[way] += 1
