@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Generator
 from typing import Any
 
 import psycopg
 
+from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.ledger.postgres import migration, steps
 from cascade_memory.ledger.postgres.explained import explain, place_of
+from cascade_memory.ledger.postgres.pool import connected
 
 
 def migrate(url: str) -> tuple[int | None, int]:
@@ -24,11 +25,11 @@ def script_for(url: str) -> str:
         return steps.script(migration.version_of(connection))
 
 
-@contextlib.contextmanager
+@interruptible
 def _connected(url: str) -> Generator[psycopg.Connection[Any], None, None]:
     place = place_of(url)
     try:
-        with psycopg.connect(url, autocommit=True, connect_timeout=5, cursor_factory=psycopg.ClientCursor) as connection:
+        with connected(url) as connection:
             yield connection
     except psycopg.Error as error:
         explain(error, place)

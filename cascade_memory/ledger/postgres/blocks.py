@@ -17,9 +17,11 @@ import os
 import queue
 import threading
 import weakref
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 
+C = TypeVar("C")
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
@@ -73,6 +75,36 @@ def block_of(held: Held[T]) -> AbstractContextManager[T]:
     block: Any = _Block()
     block.__enter__, block.__exit__ = functools.partial(_begin, Sign(leave, _over.put), held, signs), leave
     return cast("AbstractContextManager[T]", block)
+
+
+def closed_surely(opens: Callable[[], C], close: Callable[[C], object]) -> AbstractContextManager[C]:
+    """Return a block that opens something and closes it for certain."""
+    return block_of(_Opened(opens, close))
+
+
+class _Opened(Generic[C]):
+    """Something that is open during one block."""
+
+    def __init__(self, opens: Callable[[], C], close: Callable[[C], object]) -> None:
+        self._opens, self._close = opens, close
+        self._opened: list[C] = []
+
+    def take(self, block: Sign) -> C:
+        del block
+        self._opened.extend(map(_call, (self._opens,)))  # opened and noted in one step
+        return self._opened[0]
+
+    def give_back(self, *ended: object) -> None:
+        del ended
+        self.end()
+
+    def end(self) -> None:
+        for one in self._opened:
+            self._close(one)
+
+
+def _call(opens: Callable[[], C]) -> C:
+    return opens()
 
 
 def _begin(sign: Sign, held: Held[Any], signs: list[Sign]) -> Any:

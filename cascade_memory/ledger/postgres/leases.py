@@ -59,6 +59,7 @@ class Lease:
 
         The server may say that this very holder has it, who does not know: taking it, or giving it back, was interrupted.
         """
+        self._connections.pool.check()  # in a child of its process, nobody would end a turn that another thread had
         with self._taking:
             if self._epoch is not None:
                 return self.keep()

@@ -19,6 +19,7 @@ from cascade_memory.ledger.postgres.connections import PostgresConnections
 from cascade_memory.ledger.postgres.explained import explain, place_of
 from cascade_memory.ledger.postgres.leases import Lease, holders
 from cascade_memory.ledger.postgres.migration import version_of
+from cascade_memory.ledger.postgres.pool import connected
 from cascade_memory.ledger.postgres.snapshot_rows import PostgresSnapshotRows
 
 # The solutions that tell the candidates of an episode's recalls apart. Their numbers are packed, eight bytes each.
@@ -62,7 +63,7 @@ class PostgresLedger(SQLLedger):
     def exists(url: str) -> bool:
         """Say whether there is a ledger in the database, without making one."""
         try:
-            with psycopg.connect(url, connect_timeout=5, cursor_factory=psycopg.ClientCursor) as connection:
+            with connected(url) as connection:
                 return version_of(connection) is not None
         except psycopg.Error as error:
             explain(error, place_of(url))

@@ -10,6 +10,7 @@ from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.errors import InvalidInput, StoreError
 from cascade_memory.ledger.belonging import EMBEDDER, begin_generation
 from cascade_memory.ledger.database import Connection, take_long
+from cascade_memory.ledger.postgres.blocks import closed_surely
 from cascade_memory.ledger.postgres.explained import place_of
 from cascade_memory.ledger.postgres.ledger import PostgresLedger
 from cascade_memory.ledger.postgres.snapshot_rows import PostgresSnapshotRows
@@ -70,7 +71,7 @@ class OpenedForMove:
 
     @interruptible
     def _opened(self) -> Generator[PostgresLedger, None, None]:
-        with contextlib.closing(PostgresLedger(self._url)) as ledger:
+        with closed_surely(lambda: PostgresLedger(self._url), PostgresLedger.close) as ledger:
             ledger.bind(ledger.facts.get(EMBEDDER) or "")  # its writes are refused if somebody replaces its content
             yield ledger
 

@@ -8,6 +8,7 @@ import selectors
 import threading
 import time
 from collections.abc import Generator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import psycopg
@@ -19,7 +20,7 @@ from cascade_memory.domain.patience import patience_ends
 from cascade_memory.errors import MemoryForked, StoreBusy, StoreError
 from cascade_memory.ledger.filters import FieldValue
 from cascade_memory.ledger.postgres.batch import Latest
-from cascade_memory.ledger.postgres.blocks import Sign, block_of
+from cascade_memory.ledger.postgres.blocks import Sign, block_of, closed_surely
 from cascade_memory.ledger.postgres.explained import explain, place_of
 from cascade_memory.ledger.postgres.fields import encoded
 from cascade_memory.ledger.postgres.schema import SCHEMA
@@ -81,7 +82,7 @@ class Pool:
         self.place = place_of(url)
         said = conninfo_to_dict(url)
         self._how = HOW | {name: value for name, value in _VANISHED.items() if name not in said}
-        self._closed = False
+        self._closed, self._closing = False, _Loan(self)
         self._room = Turns(_MOST)
         self._lock = threading.Lock()
         self._all: list[_Kept] = []
@@ -153,13 +154,16 @@ class Pool:
         """Close every connection; those in use, when they are given back."""
         if os.getpid() != self._pid:
             return
-        loan = _Loan(self)
+        with block_of(_Closing(self)):
+            pass
+
+    def close_idle(self) -> None:
+        """Lend nothing any more, and close what is not lent; it does not matter if it has begun before."""
         with self._lock:
             self._closed = True
             for one in self._all:
-                if one.loan is None:
-                    one.loan = loan
-        self.take_back(loan)
+                one.loan = one.loan or self._closing
+        self.take_back(self._closing)
 
 
 class _Kept:
@@ -207,6 +211,23 @@ class _Loan:
         self._pool.take_back(self)
 
 
+class _Closing:
+    """Closes all connections that are not lent."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    def take(self, block: Sign) -> None:
+        del block
+        self.end()
+
+    def give_back(self, *ended: object) -> None:
+        del ended
+
+    def end(self) -> None:
+        self._pool.close_idle()
+
+
 def _last_used(one: _Kept) -> float:
     return one.since
 
@@ -219,6 +240,12 @@ def _has_news(connection: psycopg.Connection[Any]) -> bool:
     with selectors.DefaultSelector() as selector:  # select() itself knows only the first 1,024 open files
         selector.register(connection.fileno(), selectors.EVENT_READ)
         return bool(selector.select(0))
+
+
+def connected(url: str) -> AbstractContextManager[psycopg.Connection[Any]]:
+    """Return a block with a connection of its own, which belongs to no pool."""
+    how: dict[str, Any] = {"autocommit": True, "connect_timeout": _CONNECTS, "cursor_factory": psycopg.ClientCursor}
+    return closed_surely(lambda: psycopg.connect(url, **how), end)
 
 
 def end(connection: psycopg.Connection[Any]) -> None:
