@@ -124,6 +124,7 @@ class Pool:
             if one.connection is None:
                 one.connection = connection = psycopg.connect(self._url, **self._how)
                 configured(connection)
+                one.is_ready = True
                 return connection
             if one.is_alive(one.connection):
                 return one.connection
@@ -172,6 +173,7 @@ class _Kept:
     def __init__(self, loan: _Loan) -> None:
         self.loan: _Loan | None = loan
         self.connection: psycopg.Connection[Any] | None = None
+        self.is_ready = False  # its connection knows how the values of a ledger are written and read
         self.born = self.since = time.monotonic()
 
     def is_usable(self, now: float) -> bool:
