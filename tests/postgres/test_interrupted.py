@@ -13,7 +13,9 @@ from types import FrameType
 import psycopg
 import pytest
 
+from cascade_memory.ledger.filters import FieldValue
 from cascade_memory.ledger.postgres import connections
+from cascade_memory.ledger.postgres.fields import encoded
 from cascade_memory.ledger.postgres.ledger import PostgresLedger
 from cascade_memory.ledger.postgres.turns import Turns
 
@@ -171,6 +173,27 @@ def test_no_connection_is_lost_or_left_in_a_transaction(
         assert not any(one.is_alive() for one in threads)
         assert look.execute(f"SELECT count(*) FROM pg_stat_activity WHERE {_OURS}").fetchone()[0] <= 8  # type: ignore[index]
     assert _soon(lambda: look.execute(f"SELECT 1 FROM pg_stat_activity WHERE {_OURS}").fetchone() is None)
+
+
+def test_a_connection_that_was_interrupted_while_it_was_made_is_not_used(url: str, look: psycopg.Connection[object]):
+    kept, came = list[object](), 1
+    with contextlib.closing(PostgresLedger(url)) as ledger:
+
+        def connect() -> None:
+            with ledger.connections.read() as connection:
+                kept.append(connection.execute("SELECT 1").fetchone())
+
+        for step in range(1, 10_000, 9):
+            look.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {_OURS}")
+            assert _soon(lambda: look.execute(f"SELECT 1 FROM pg_stat_activity WHERE {_OURS}").fetchone() is None)
+            came, error = interrupted(connect, step)
+            kept.append(error)
+            with ledger.connections.read() as connection:
+                value = connection.execute("SELECT ?", (FieldValue("ann"),)).fetchone()[0]
+            assert value == encoded("ann"), f"at step {step}"
+            if not came:
+                break
+        assert not came
 
 
 def test_a_thread_is_not_held_to_a_lease_whose_block_was_interrupted(url: str):

@@ -177,10 +177,9 @@ class _Kept:
         self.born = self.since = time.monotonic()
 
     def is_usable(self, now: float) -> bool:
-        """Say whether it is in no transaction, has no results that nobody read, and is not too old."""
-        return (
-            self.connection is not None and _status(self.connection) == pq.TransactionStatus.IDLE and now - self.born < _LIVES
-        )
+        """Say whether it was made ready, is in no transaction, has no results that nobody read, and is not too old."""
+        idle = self.connection is not None and _status(self.connection) == pq.TransactionStatus.IDLE
+        return idle and self.is_ready and now - self.born < _LIVES
 
     def is_alive(self, connection: psycopg.Connection[Any]) -> bool:
         """Try it if the server may have closed it: then its socket can be read. Otherwise this costs no round trip."""
