@@ -22,6 +22,7 @@ BESIDE = ("-journal", "-wal", "-shm")  # what SQLite keeps beside a database, an
 # cannot be a text of anybody, as these bytes are not UTF-8.
 _MAGIC = bytes.fromhex("d9d505f920a163d7")
 _HEADER, _TAIL = 28, 16
+_LARGEST_PAGE = 65_536
 
 
 def connect(database: Path, option: str = "", **options: Any) -> sqlite3.Connection:
@@ -104,7 +105,7 @@ def _check_journal(journal: Path, database: Path) -> None:
     size = os.stat(database).st_size if database.exists() else 0
     still, _, length = _read(journal)
     pages, page_size = (int.from_bytes(begins[at : at + 4], "big") for at in (16, 24))
-    if still == begins and pages * page_size > size + length:
+    if still == begins and pages * (page_size or _LARGEST_PAGE) > size + length:  # with 0, SQLite takes the database's own
         raise StoreCorrupt(
             f"{journal} says that the database was far larger than it can have been, and SQLite would make it so. Somebody has "
             "changed it: restore a backup that you trust"

@@ -8,6 +8,8 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import random
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -23,6 +25,7 @@ from cascade_memory.domain.sqlite_files import check_files, connect
 from cascade_memory.errors import StoreCorrupt
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no pipes in folders")
+HOW_MANY = int(os.environ.get("HOSTILE_MUTATIONS", "40"))  # .ci/matrix tries thousands
 _PATIENCE = 120.0  # seconds for one door, on a busy machine
 
 
@@ -132,3 +135,65 @@ def test_two_names_are_no_fault_where_a_database_is_only_read(tmp_path: Path):
         assert connection.execute("SELECT count(*) FROM t").fetchone() == (0,)
     with pytest.raises(StoreCorrupt, match="hard link"):
         connect(database)
+
+
+def _log(rng: random.Random, page: int) -> bytes:
+    """Return a write-ahead log whose checksums are right, but which says what no SQLite would."""
+
+    def summed(data: bytes, before: tuple[int, int]) -> tuple[int, int]:
+        one, two = before
+        for at in range(0, len(data), 8):
+            one = (one + int.from_bytes(data[at : at + 4], "big") + two) % 2**32
+            two = (two + int.from_bytes(data[at + 4 : at + 8], "big") + one) % 2**32
+        return one, two
+
+    def numbers(*given: int) -> bytes:
+        return b"".join(number.to_bytes(4, "big") for number in given)
+
+    head = numbers(0x377F0683, 3_007_000, rng.choice([page, 512, 65_536]), rng.randrange(5), 1, 2)
+    found = summed(head, (0, 0))
+    log = head + numbers(*found)
+    for _ in range(rng.randrange(4)):
+        content = rng.choice([rng.randbytes(page), bytes(page)])
+        begins = numbers(rng.choice([0, 1, 2, 2**20, 2**31 - 1, 2**32 - 1]), rng.choice([0, 1, 2**20, 2**31, 2**32 - 1]))
+        found = summed(begins + content, found)
+        log += begins + numbers(1, 2, *found) + content
+    return log
+
+
+def _journal(rng: random.Random, page: int, victim: Path) -> bytes:
+    pages = rng.choice([0, 1, 2, 3, 100, 2**20, 2**31, 2**32 - 1])
+    odd = [0, 1, 31, 32, 512, 4096, 65_536, 2**31, 2**32 - 1]
+    found = header(
+        pages, records=rng.choice([0, 1, 2**32 - 1]), page=rng.choice([page, *odd]), sector=rng.choice([512, 512, 4096])
+    )
+    for _ in range(rng.randrange(3)):
+        found += rng.choice([1, 2, 2**20, 2**32 - 1]).to_bytes(4, "big") + rng.randbytes(page + 4)
+    end = naming(victim)
+    return found + rng.choice([b"", end, end[: -rng.randrange(1, 20)], end + b"x", MAGIC, bytes(8) + MAGIC])
+
+
+def test_no_forged_journal_log_or_shared_memory_touches_anything_else(tmp_path: Path):
+    for seed in range(HOW_MANY):
+        rng, place = random.Random(seed), tmp_path / str(seed)
+        place.mkdir()
+        (victim := place / "victim").write_text("mine")
+        database = _database(place)
+        if rng.random() < 0.5:
+            with contextlib.closing(sqlite3.connect(database)) as connection:
+                connection.execute("PRAGMA journal_mode = WAL")
+        forged = {"-journal": _journal(rng, 4096, victim), "-wal": _log(rng, 4096), "-shm": rng.randbytes(32_768)}
+        for end, content in forged.items():
+            if rng.random() < 0.6:
+                (place / f"a.sqlite3{end}").write_bytes(content)
+        for option in ("mode=ro", ""):
+            with (
+                contextlib.suppress(sqlite3.DatabaseError, StoreCorrupt),
+                contextlib.closing(connect(database, option)) as made,
+            ):
+                made.execute("SELECT * FROM t").fetchall()
+                made.execute("PRAGMA journal_mode = DELETE").fetchall()
+        assert victim.read_text() == "mine", seed
+        assert {file.name.partition("-")[0] for file in place.iterdir()} == {"victim", "a.sqlite3"}
+        assert sum(file.stat().st_size for file in place.iterdir()) < 2**20, seed
+        shutil.rmtree(place)
