@@ -31,27 +31,35 @@ def in_ram(settings: Settings) -> Engine:
     return _engine(_parts(SQLiteLedger(None), settings), settings)
 
 
-def assemble(place: Place, settings: Settings) -> Engine:
-    """Open a place: its ledger first, which says with which embedder it was written."""
-    ledger = place.ledger()
+def assemble(place: Place, settings: Settings, made: list[Engine]) -> None:
+    """Open a place: its ledger first, which says with which embedder it was written.
+
+    The engine is put into ``made`` before its threads begin: whoever is interrupted can close it.
+    """
+    ledger, parts = place.ledger(), None
     try:
         parts = place.complete(replace(_parts(ledger, settings), place=str(place)), settings)
         if (mirror := parts.mirror) is None:
-            return _engine(parts, settings)
-        engine: Engine | None = None
+            made.append(_engine(parts, settings))
+            return
 
         def covered() -> int:
-            return 0 if engine is None or engine.feeder is None else engine.feeder.covered
+            return 0 if not made or made[0].feeder is None else made[0].feeder.covered
 
         def index(dimension: int, namespace: str) -> TieredIndex:
             return TieredIndex(dimension, MirrorBulk(namespace, mirror, ledger, covered))
 
-        engine = _engine(replace(parts, index=index), settings)
-        place.opened(engine)
+        made.append(_engine(replace(parts, index=index), settings))
+        if made[0].feeder is not None:
+            made[0].feeder.start()
+        place.opened(made[0])
     except BaseException:
+        if made:
+            made[0].close(feed=False)
+        if parts is not None and parts.lock is not None:
+            parts.lock.release()
         ledger.close()
         raise
-    return engine
 
 
 def _engine(parts: Parts, settings: Settings) -> Engine:

@@ -68,15 +68,15 @@ class MovedFolder:
     def _owned(self) -> Generator[None, None, None]:
         lock = OwnerLock(self._root / folder.LOCK)
         try:
-            make_folder(self._root)
-            free = not opened.is_open(self._root) and lock.try_acquire()
-        except StoreError:
-            raise
-        except OSError as error:
-            raise StoreUnwritable(f"cannot write {self._root}: {error}; choose a path that can be written") from error
-        if not free:
-            raise StoreError(f"{self._root} is open; close it everywhere before it is moved")
-        try:
+            try:
+                make_folder(self._root)
+                free = not opened.is_open(self._root) and lock.try_acquire()
+            except StoreError:
+                raise
+            except OSError as error:
+                raise StoreUnwritable(f"cannot write {self._root}: {error}; choose a path that can be written") from error
+            if not free:
+                raise StoreError(f"{self._root} is open; close it everywhere before it is moved")
             yield
         finally:
             lock.release()

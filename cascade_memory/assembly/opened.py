@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from cascade_memory.assembly import settings as settings_of
 from cascade_memory.assembly.assembling import assemble, in_ram
-from cascade_memory.assembly.place import place_of
+from cascade_memory.assembly.place import Place, place_of
 from cascade_memory.assembly.settings import Settings
 from cascade_memory.domain.patience import patience
 from cascade_memory.engine.engine import Engine
@@ -48,11 +48,23 @@ def acquire(path: str | os.PathLike[str] | None, settings: Settings, holder: obj
             _close(key)
             known = None
         if known is None:
-            known = _open[key] = _Opened(assemble(place, settings), settings, weakref.WeakSet())
+            known = _opened(key, place, settings)
         else:
             settings_of.check_same(known.settings, settings, str(place))
         known.holders.add(holder)
         return known.engine
+
+
+def _opened(key: str, place: Place, settings: Settings) -> _Opened:
+    made: list[Engine] = []
+    try:
+        assemble(place, settings, made)
+        known = _open[key] = _Opened(made[0], settings, weakref.WeakSet())
+    except BaseException:
+        if made and key not in _open:  # an interrupt has come when it was open already
+            made[0].close(feed=False)
+        raise
+    return known
 
 
 def is_open(path: str | os.PathLike[str]) -> bool:

@@ -31,10 +31,11 @@ def reindex(path: str | os.PathLike[str], embedder: str | Embedder, *, progress:
     """
     root = folder.check_there(path)
     lock = OwnerLock(root / folder.LOCK)
-    if opened.is_open(root) or not lock.try_acquire():
-        raise StoreError(f"{root} is open; close it everywhere before it is reindexed")
-    ledger = SQLiteLedger(root / folder.LEDGER)
+    ledger: SQLiteLedger | None = None
     try:
+        if opened.is_open(root) or not lock.try_acquire():
+            raise StoreError(f"{root} is open; close it everywhere before it is reindexed")
+        ledger = SQLiteLedger(root / folder.LEDGER)
         chosen = resolve_embedder(embedder, None)
         known: dict[str, NDArray[np.float32]] = {}
 
@@ -54,5 +55,8 @@ def reindex(path: str | os.PathLike[str], embedder: str | Embedder, *, progress:
         remove(root / folder.CHROMA)
         return cases
     finally:
-        ledger.close()
-        lock.release()
+        try:
+            if ledger is not None:
+                ledger.close()
+        finally:
+            lock.release()

@@ -53,9 +53,9 @@ def restore(backup: str | os.PathLike[str], path: str | os.PathLike[str], *, rep
         make_folder(root)
         if os.path.lexists(lock_file := root / folder.LOCK) and not has_one_name(lock_file.lstat()):
             remove(lock_file)  # nobody holds it: such a file is locked by no process of this library
-        if opened.is_open(root) or not lock.try_acquire():
-            raise StoreError(f"{root} is open; close it everywhere before it is restored")  # noqa: TRY301 - see below
         try:
+            if opened.is_open(root) or not lock.try_acquire():
+                raise StoreError(f"{root} is open; close it everywhere before it is restored")
             _put_in_place(source, root, held)
         finally:
             lock.release()

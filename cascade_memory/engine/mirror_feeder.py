@@ -57,6 +57,9 @@ class MirrorFeeder:
         with patience(1.0):  # opening a folder should not wait long
             self._try_to_own()
         self._thread = threading.Thread(target=self._run, name="cascade-memory-feeder", daemon=True)
+
+    def start(self) -> None:
+        """Begin to feed in the background."""
         self._thread.start()
 
     # -- what others ask ---------------------------------------------------------------------------------------------
@@ -316,7 +319,8 @@ class MirrorFeeder:
         """Stop, feed the rest if asked to, close the mirror and note that it was closed cleanly."""
         self._stop.set()
         self._rest.set()
-        self._thread.join(timeout=60)
+        if self._thread.ident is not None:  # else it was never started
+            self._thread.join(timeout=60)
         held: list[bool] = []
         try:
             if not take(self._working, held, 60):

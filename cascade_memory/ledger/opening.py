@@ -71,8 +71,9 @@ def _make_private(ledger: Path) -> None:
 
 def _prepare(connection: sqlite3.Connection, path: str) -> None:
     # Another process may be creating the file right now. If there is nothing to do, do not wait for it.
-    connection.execute("BEGIN" if _is_ready(connection) else "BEGIN IMMEDIATE")
+    begin = "BEGIN" if _is_ready(connection) else "BEGIN IMMEDIATE"
     try:
+        connection.execute(begin)
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -87,10 +88,9 @@ def _prepare(connection: sqlite3.Connection, path: str) -> None:
             upgrade(connection, version)
             sequences.heal(connection, path)
         connection.execute("COMMIT")
-    except BaseException:
+    finally:
         if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
+            connection.rollback()
 
 
 def _is_ready(connection: sqlite3.Connection) -> bool:

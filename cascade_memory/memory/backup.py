@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import tempfile
+import uuid
 from pathlib import Path
 
-from cascade_memory.domain.private_files import make_folder
+from cascade_memory.domain.private_files import FOLDER, make_folder
 from cascade_memory.engine.engine import Engine
 from cascade_memory.errors import InvalidInput, StoreCorrupt, StoreUnwritable
 from cascade_memory.snapshots import copy_snapshots
@@ -24,11 +24,11 @@ def backup(engine: Engine, target: str | os.PathLike[str]) -> dict[str, int]:
     place = Path(target).expanduser().resolve()
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         raise _exists_error(place)
-    unfinished: Path | None = None
+    # A unique name: a folder may exist under any fixed name, or another process may be making the same backup right now.
+    unfinished = place.with_name(f"{place.name}.{uuid.uuid4().hex[:8]}.unfinished")
     try:
         make_folder(place.parent)
-        # A unique name: a folder may exist under any fixed name, or another process may be making the same backup right now.
-        unfinished = Path(tempfile.mkdtemp(prefix=f"{place.name}.", suffix=".unfinished", dir=place.parent))
+        unfinished.mkdir(mode=FOLDER)
         learned = engine.parts.snapshots.path
         # Snapshots are copied before the ledger: one that has learned from log lines that the copy lacks could not be used.
         if learned is not None:
@@ -44,8 +44,7 @@ def backup(engine: Engine, target: str | os.PathLike[str]) -> dict[str, int]:
             raise StoreCorrupt(f"{error}: {hint}") from error
         raise StoreUnwritable(f"cannot write the backup {place}: {error}; the memory itself is untouched") from error
     finally:
-        if unfinished is not None:
-            shutil.rmtree(unfinished, ignore_errors=True)
+        shutil.rmtree(unfinished, ignore_errors=True)
     return held
 
 

@@ -6,13 +6,16 @@ import contextlib
 import json
 import os
 import tempfile
+import uuid
 from collections.abc import Generator, Iterable
+from functools import partial
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any, cast
 
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.interruptible import interruptible
+from cascade_memory.domain.private_files import FILE
 from cascade_memory.engine.engine import Engine
 from cascade_memory.errors import CascadeError, EncoderMismatch, InvalidInput, SchemaTooNew, StoreUnwritable
 from cascade_memory.memory.progress import progress_bar
@@ -139,11 +142,10 @@ def _written(where: str | Path | IO[str]) -> Generator[IO[str], None, None]:
         with _opened(target, "w") as file:
             yield file
         return
-    unfinished: Path | None = None
+    unfinished = target.with_name(f"{target.name}.{uuid.uuid4().hex[:8]}.unfinished")
     try:
-        handle, name = tempfile.mkstemp(prefix=f"{target.name}.", suffix=".unfinished", dir=target.parent)
-        unfinished = Path(name)
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:  # the same bytes on every system
+        # The same bytes on every system.
+        with open(unfinished, "x", encoding="utf-8", newline="\n", opener=partial(os.open, mode=FILE)) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -153,8 +155,7 @@ def _written(where: str | Path | IO[str]) -> Generator[IO[str], None, None]:
             raise
         raise StoreUnwritable(f"cannot write {where}: {error}; an earlier file there is unchanged") from error
     finally:
-        if unfinished is not None:
-            unfinished.unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)
 
 
 @interruptible

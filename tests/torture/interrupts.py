@@ -308,7 +308,8 @@ def run(place: str, moments: int, seed: int, folder: Path, ways: list[str]) -> S
     summary, began, number = Summary(), time.perf_counter(), 0
     warnings.simplefilter("ignore")
     logging.disable()
-    sys.unraisablehook = threading.excepthook = lambda *_: None  # what comes while a block is being closed, or a thread ends
+    # What comes while a block is being closed, or a thread ends. Written in C: it cannot be interrupted itself.
+    sys.unraisablehook = threading.excepthook = deque[Any](maxlen=10).append
     sys.setswitchinterval(1e-4)
     tqdm.monitor_interval = 0
     shown = tqdm(total=moments, desc="interrupts", disable=not sys.stderr.isatty())

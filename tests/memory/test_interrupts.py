@@ -1,0 +1,220 @@
+"""Ctrl-C, an alarm or a soft limit leaves nothing locked and nothing half done, also while somebody keeps the traceback."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cascade_memory import CascadeMemory
+from cascade_memory.assembly.owner_lock import OwnerLock
+from cascade_memory.domain.flag import Flag
+from cascade_memory.domain.interruptible import interruptible, take
+from cascade_memory.domain.patience import patience, patience_ends
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs alarms")
+
+_WRITER = """
+import sqlite3, sys, time
+connection = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=2)
+connection.execute("BEGIN IMMEDIATE")
+connection.execute("INSERT INTO event (at, kind, payload) VALUES (0, 'test', '{}')")
+print("writing", flush=True)
+time.sleep(float(sys.argv[2]))
+connection.execute("COMMIT")
+"""
+
+
+@contextlib.contextmanager
+def _writer(folder: Path, seconds: float) -> Generator[None, None, None]:
+    """Let another process write meanwhile; it must be able to."""
+    command = [sys.executable, "-c", _WRITER, str(folder / "ledger.sqlite3"), str(seconds)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "writing\n"
+        yield
+    assert writer.returncode == 0
+
+
+def _within(seconds: float, work: Callable[[], Any]) -> Any:
+    """Do something in another thread, and fail if it hangs."""
+    done: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    threading.Thread(target=lambda: done.put(work()), daemon=True).start()
+    try:
+        return done.get(timeout=seconds)
+    except queue.Empty:
+        pytest.fail("it hangs")
+
+
+def test_ctrl_c_while_another_process_writes_locks_nobody_out(tmp_path: Path):
+    with CascadeMemory(tmp_path, embedder="hashing") as memory:
+        memory.add("cool some mug", "put it into the fridge")
+        with _writer(tmp_path, 1.0):
+            presses = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+            presses.start()
+            with pytest.raises(KeyboardInterrupt) as kept:  # its traceback stays until the end
+                memory.add("heat some egg", "put it into the microwave")
+        assert len(memory) == 1
+        with _writer(tmp_path, 0.0):  # other processes are not locked out
+            pass
+        _within(10, lambda: memory.add("heat some cup", "put it into the microwave"))
+        assert memory.reward(memory.recall("heat a cup").episode_id, 1.0, solution="as before")
+        assert len(memory) == 3
+    assert kept.value.__traceback__ is not None
+
+
+@pytest.fixture
+def alarms(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[], object], float], BaseException | None]]:
+    """Let an alarm interrupt a call that repeats itself; return what was raised."""
+    armed = False
+    monkeypatch.setattr(sys, "unraisablehook", list[object]().append)  # of a second interrupt, while a block is being closed
+
+    def ring(*_: object) -> None:
+        if armed:
+            raise KeyboardInterrupt
+
+    def interrupted(work: Callable[[], object], seconds: float) -> BaseException | None:
+        nonlocal armed
+        found: BaseException | None = None
+        armed = True
+        try:
+            signal.setitimer(signal.ITIMER_REAL, seconds, 3e-5)  # an impatient user
+            while True:
+                work()
+        except KeyboardInterrupt as error:
+            armed = False
+            found = error
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        return found
+
+    before = signal.signal(signal.SIGALRM, ring)
+    yield interrupted
+    signal.signal(signal.SIGALRM, before)
+
+
+def _moments(alarms: Any, work: Callable[[], object], intact: Callable[[], bool], count: int = 1_000) -> int:
+    """Return after how many interrupts something was not as it should be, while their tracebacks are kept."""
+    rng, kept, wrong = random.Random(1), list[object](), 0
+    for _ in range(count):
+        kept.append(alarms(work, 1e-5 + 1e-4 * rng.random()))
+        wrong += not intact()
+    return wrong
+
+
+def test_a_block_is_left_wherever_an_interrupt_comes(alarms: Any):
+    lock = threading.Lock()
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+
+    @interruptible
+    def transaction() -> Generator[None, None, None]:
+        held: list[bool] = []
+        try:
+            take(lock, held, 1.0)
+            try:
+                connection.execute("BEGIN")
+                yield
+                connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction:
+                    connection.rollback()
+        finally:
+            if True in held:
+                lock.release()
+
+    def work() -> None:
+        with transaction():
+            connection.execute("SELECT 1").fetchone()
+
+    assert _moments(alarms, work, lambda: not lock.locked() and not connection.in_transaction) == 0
+    connection.close()
+
+
+def test_patience_does_not_outlive_its_block(alarms: Any):
+    def work() -> None:
+        with patience(0.0):
+            patience_ends()
+
+    assert _moments(alarms, work, lambda: patience_ends() is None) == 0
+
+
+def test_a_flag_can_be_set_after_an_interrupt_in_setting_it(alarms: Any):
+    flag = Flag()
+
+    def work() -> None:
+        flag.set()
+        flag.is_set = False
+
+    def intact() -> bool:
+        flag.set()
+        is_set, flag.is_set = flag.wait(0.0), False
+        return is_set
+
+    assert _moments(alarms, work, intact) == 0
+
+
+def test_a_lock_of_the_folder_is_not_kept_by_an_interrupt(alarms: Any, tmp_path: Path):
+    lock, other = OwnerLock(tmp_path / "lock"), OwnerLock(tmp_path / "lock")
+
+    def work() -> None:
+        lock.try_acquire()
+        lock.release()
+
+    def intact() -> bool:
+        lock.release()
+        is_free = other.try_acquire()
+        other.release()
+        return is_free
+
+    assert _moments(alarms, work, intact) == 0
+
+
+def test_the_block_of_a_context_manager_deals_with_errors_as_usual():
+    seen: list[str] = []
+
+    @interruptible
+    def block(*, deals: bool) -> Generator[int, None, None]:
+        try:
+            yield 1
+        except ValueError as error:
+            seen.append(str(error))
+            if not deals:
+                raise
+        seen.append("left")
+
+    with block(deals=True) as one:
+        raise ValueError("dealt with")
+    assert (one, seen) == (1, ["dealt with", "left"])
+    with pytest.raises(ValueError, match="goes on") as raised, block(deals=False):
+        raise ValueError("goes on")
+    assert raised.value.__context__ is None
+    with pytest.raises(StopIteration), block(deals=False):
+        raise StopIteration
+    with contextlib.suppress(KeyError), block(deals=False):
+        raise KeyError
+    assert seen == ["dealt with", "left", "goes on"]
+
+
+def test_closing_again_goes_on_where_an_interrupt_has_ended_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    memory = CascadeMemory(tmp_path, embedder="hashing")
+    memory.add("cool some mug", "put it into the fridge")
+    with monkeypatch.context() as patched:
+        patched.setattr(time, "monotonic", lambda: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            memory.close()
+    memory.close()
+    assert not list(tmp_path.glob("*-wal")), "the ledger is closed"
+    with CascadeMemory(tmp_path, embedder="hashing") as again:
+        again.sync()
+        assert (len(again), again.health().chroma) == (1, "clean")
