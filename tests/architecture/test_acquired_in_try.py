@@ -1,0 +1,129 @@
+"""What is acquired is let go of, wherever an interrupt comes: it is acquired inside the ``try`` that lets go of it.
+
+Between ``lock.acquire()`` and a ``try`` below it, Python may raise an interrupt. So may it at the first step of an ``__exit__``
+that is written in Python; see ``cascade_memory/domain/interruptible.py``.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import cascade_memory
+
+ROOT = Path(cascade_memory.__file__).parent
+FILES = {file.relative_to(ROOT).as_posix(): file.read_text() for file in sorted(ROOT.rglob("*.py"))}
+OURS = {
+    name: text for name, text in FILES.items() if not name.startswith(("evaluation/", "testing/", "looks/", "ledger/postgres/"))
+}
+
+_ACQUIRES = {"acquire", "try_acquire", "mkdtemp", "mkstemp"}
+_CALLED_BY_NAME = {"take", "os.open"}
+_BEGINS = ("BEGIN", "SAVEPOINT")
+_WRITTEN_IN_PYTHON = {"contextmanager", "asynccontextmanager", "Condition", "Event", "Semaphore", "BoundedSemaphore"}
+
+# Why these may stand where they stand.
+MAY_ACQUIRE = {
+    ("domain/private_files.py", "open_plain"): "a file that is read, and locks nothing",
+    ("domain/private_files.py", "open_private"): "the same",
+    ("stores/folder_files.py", "_of_file"): "the same",
+    ("memory/backup.py", "sync_to_disk"): "the same",
+    ("engine/workers.py", "__init__"): "nobody else knows this lock yet",
+    ("engine/workers.py", "wait"): "the end of a job; there is nothing to let go of",
+    ("engine/mirror_feeder.py", "_try_to_own"): "the owner's lock is kept, and asking for it again says that it is held",
+    ("engine/namespace_state.py", "tidy"): "the same",
+    ("learning/learner.py", "learn"): "the same",
+    ("assembly/cascade.py", "__init__"): "a handle that is gone counts no more",
+    ("ledger/connections.py", "_take"): "it is called inside such a try",
+    ("ledger/forking.py", "_before"): "what follows a fork releases it, however far this came",
+    ("ledger/coming_back.py", "_all_or_nothing"): "an interrupt rolls back the whole transaction",
+    ("snapshots/stored_rows.py", "__init__"): "an empty folder for temporary files",
+}
+MAY_USE = {
+    "assembly/migrating.py": "its connection is closed with its process",
+    "cli/standard_error.py": "a command of its own process",
+    "inspector/running.py": "only waits; nobody sets them",
+    "ledger/explained.py": "holds nothing",
+    "memory/transfer.py": "holds nothing",
+    "runs/around.py": "an ExitStack enters it, which knows no others",
+}
+
+
+def _name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def _is_acquisition(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    if _name(node.func) in _ACQUIRES or ast.unparse(node.func) in _CALLED_BY_NAME:
+        return True
+    texts = [text.value for text in ast.walk(node.args[0]) if isinstance(text, ast.Constant)] if node.args else []
+    return _name(node.func) == "execute" and any(str(text).startswith(_BEGINS) for text in texts)
+
+
+def _lets_go(node: ast.AST) -> bool:
+    """Say whether what a statement holds in its body is let go of on every way out of it."""
+    if isinstance(node, ast.Try):
+        return bool(node.finalbody) or any(
+            one.type is None or "BaseException" in ast.unparse(one.type) for one in node.handlers
+        )
+    # A connection ends its transaction when it is closed.
+    return isinstance(node, ast.With) and any("closing(" in ast.unparse(one.context_expr) for one in node.items)
+
+
+def _unsafe(tree: ast.AST, function: str = "", *, held: bool = False) -> Iterator[tuple[str, int]]:
+    """Yield the function and the line of each acquisition that nothing around it lets go of."""
+    if _is_acquisition(tree) and not held:
+        yield function, tree.lineno  # type: ignore[attr-defined]
+    if isinstance(tree, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        function, held = tree.name, False
+    for child in ast.iter_child_nodes(tree):
+        inside = _lets_go(tree) and child in getattr(tree, "body", ())
+        # ``with lock:`` and ``os.close(os.open(...))`` are one step, or hold what they acquire at once.
+        closed_at_once = isinstance(child, ast.Call) and ast.unparse(child.func) in ("os.close", "os.dup2")
+        yield from _unsafe(child, function, held=held or inside or closed_at_once)
+
+
+def test_what_is_acquired_is_acquired_inside_the_try_that_lets_go_of_it():
+    found = {(name, function): line for name, text in OURS.items() for function, line in _unsafe(ast.parse(text))}
+    assert {one: line for one, line in found.items() if one not in MAY_ACQUIRE} == {}
+    assert MAY_ACQUIRE.keys() <= found.keys(), "take these out of the table"
+
+
+def test_nothing_that_holds_something_is_written_in_python():
+    found = {
+        name
+        for name, text in OURS.items()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, (ast.Name, ast.Attribute)) and _name(node) in _WRITTEN_IN_PYTHON
+    }
+    assert found - MAY_USE.keys() == set(), "use interruptible, Flag, or locks in ``with``"
+    assert MAY_USE.keys() <= found, "take these out of the table"
+
+
+@pytest.mark.parametrize(
+    ("planted", "unsafe"),
+    [
+        ("lock.acquire()\ntry:\n    work()\nfinally:\n    lock.release()", True),
+        ("if not lock.acquire(timeout=1):\n    raise StoreBusy\ntry:\n    work()\nfinally:\n    lock.release()", True),
+        ("try:\n    lock.acquire()\nexcept ValueError:\n    pass", True),
+        ("try:\n    work()\nfinally:\n    lock.acquire()", True),
+        ("connection.execute('BEGIN IMMEDIATE')\ntry:\n    work()\nexcept BaseException:\n    connection.rollback()", True),
+        ("connection.execute('BEGIN' if ready else 'BEGIN IMMEDIATE')", True),
+        ("handle = os.open(path, 0)\ntry:\n    work()\nfinally:\n    os.close(handle)", True),
+        ("try:\n    def later():\n        lock.acquire()\nfinally:\n    lock.release()", True),
+        ("try:\n    take(lock, held)\n    work()\nfinally:\n    if True in held:\n        lock.release()", False),
+        ("try:\n    connection.execute('BEGIN')\nexcept BaseException:\n    connection.rollback()", False),
+        ("with closing(connect(path)) as connection:\n    connection.execute('BEGIN EXCLUSIVE')", False),
+        ("with lock:\n    work()", False),
+        ("os.close(os.open(path, flags))", False),
+        ("connection.execute('SELECT 1')", False),
+    ],
+)
+def test_the_rule_finds_what_is_planted(planted: str, unsafe: bool):
+    body = "\n".join(f"    {line}" for line in planted.splitlines())
+    assert bool(list(_unsafe(ast.parse(f"def work():\n{body}")))) is unsafe
