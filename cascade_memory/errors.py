@@ -21,6 +21,7 @@
         ├── StoreBusy                    another process has been writing for too long
         ├── StoreCorrupt                 not a ledger, or a damaged one
         ├── StoreReplaced                replaced, moved or deleted while it was open
+        ├── NamespaceForgotten           purged with its name by somebody else in this moment
         ├── SchemaTooNew                 written by a newer version of this library
         └── EncoderMismatch              written with another embedder
 
@@ -140,6 +141,15 @@ class StoreCorrupt(StoreError):
 
 class StoreReplaced(StoreError):
     """The ledger was replaced, moved or deleted while it was open; further writes would be lost."""
+
+
+class NamespaceForgotten(StoreError):
+    """Somebody else has purged the namespace, with its name, in this moment: nothing was stored; do it again."""
+
+    @classmethod
+    def now(cls) -> NamespaceForgotten:
+        """Return the error with a sentence that says what to do."""
+        return cls("the namespace was purged, with its name, in this moment: nothing was stored; do it again")
 
 
 class SchemaTooNew(StoreError):

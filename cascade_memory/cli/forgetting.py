@@ -80,6 +80,8 @@ def forget(options: argparse.Namespace) -> int:
         print(purged if receipt.purged else "not everything could be purged")
     for one in receipt.stale:
         print(f"still to do: {on_one_line(one)}")
+    for one in receipt.names:
+        print(f"a name stays: {one}")
     return 0 if receipt.purged or not options.purge else 1
 
 

@@ -78,7 +78,8 @@ class Engine:
         self.warnings = WarningDesk(self)
         if parts.warnings is not None:
             self._follower.join_whole(self.warnings)
-        self._loader = LoadedStates(self._loaded, self._follower, self.note_failure)
+        number = functools.partial(parts.ledger.namespace, create=False)
+        self._loader = LoadedStates(self._loaded, self._follower, self.note_failure, number)
         self._states = self._loader.states
         self._shared_head: SharedHead | None = None
         if parts.ranker.shared is not None:
@@ -126,7 +127,7 @@ class Engine:
 
     def namespace_state(self, namespace: str) -> NamespaceState:
         """Return the state of a namespace; load it if it is not loaded. Ask again for each call: it may be let go meanwhile."""
-        found = self._states.get(namespace)
+        found = self._loader.get(namespace)
         if found is None:
             # This may wait for the database, so no lock is held.
             namespace_id = self.parts.ledger.namespace(namespace, create=True)
@@ -154,7 +155,7 @@ class Engine:
 
     def namespace_id(self, namespace: str) -> int:
         """Return the id of a namespace; 0, which no namespace has, if it does not exist."""
-        found = self._states.get(namespace)
+        found = self._loader.get(namespace)
         return found.namespace_id if found is not None else self.parts.ledger.namespace(namespace, create=False) or 0
 
     def follow(self) -> bool:
@@ -325,6 +326,7 @@ class Engine:
         attempt.doing = "the memory"
         if time.monotonic() >= self._follower.due:
             self.learn_soon()  # apply what other processes wrote
+            state = self.namespace_state(request.namespace)  # it has another number if it was purged with its name
         if state.overdue:
             self._learn_from_news()
         seq = self._follower.seq

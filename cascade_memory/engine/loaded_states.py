@@ -27,10 +27,25 @@ class LoadedStates:
         load: Callable[[str, int], NamespaceState],
         follower: Follower,
         failed: Callable[[str, Exception], object],
+        number: Callable[[str], int | None],
     ) -> None:
-        self._load, self._follower, self._failed = load, follower, failed
+        self._load, self._follower, self._failed, self._number = load, follower, failed, number
         self.states: dict[str, NamespaceState] = {}  # other threads read it; copy its values before you visit them
         self._loading = threading.Lock()
+
+    def get(self, name: str) -> NamespaceState | None:
+        """Return the state of a name if it is loaded. After a purge the name may be gone, or may have another number."""
+        found = self.states.get(name)
+        if found is None or not found.purged:
+            return found
+        found.purged = False
+        if self._number(name) == found.namespace_id:
+            return found
+        with self._follower.paused():
+            self._follower.leave(found)
+            if self.states.get(name) is found:
+                del self.states[name]
+        return None
 
     def load(self, name: str, namespace_id: int) -> NamespaceState:
         """Load a namespace's state, unless another thread has just done so; then let others go if there are too many."""

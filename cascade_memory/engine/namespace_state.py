@@ -58,6 +58,7 @@ class NamespaceState:
         self.name, self.namespace_id, self._parts = name, namespace_id, parts
         self.index = parts.index(parts.embedder.dimension, name)
         self.used = time.monotonic()  # when a call asked for this state
+        self.purged = False  # True after a purge, until it is known whether the namespace has its name still
         self.limits = limits
         # True if cases may expire, or if cases that were set aside have to be deleted some time.
         self._ages = (limits is not None and limits.ttl is not None) or parts.ledger.expiry.keeps_any(namespace_id)
@@ -154,6 +155,7 @@ class NamespaceState:
     def apply(self, changes: Sequence[Change]) -> None:
         """Update the index and note what there is to learn. Called by one thread at a time."""
         mine = [change for change in changes if change.namespace == self.namespace_id and change.seq > self.seq]
+        self.purged = self.purged or any(change.purges for change in mine)
         if any(change.empties_namespace for change in mine):
             self._rebuild_index()
         else:

@@ -145,7 +145,8 @@ class Receipt:
     ``decisions`` counts what a source had decided about cases, actors and warnings, and what was taken back with it.
 
     ``purged`` says that no file of the memory holds a byte of the deleted data any more; ``stale`` names things that may still
-    hold some of it, and says what to do about them. After a source was undone, ``brought_back`` are the ids of cases that had
+    hold some of it, and says what to do about them. ``names`` says where names stay on purpose, after a namespace or an actor
+    was purged: no text of theirs is there. After a source was undone, ``brought_back`` are the ids of cases that had
     made room for its own, and ``made_after`` those of cases that others made after they had seen its cases: these stay.
     """
 
@@ -157,6 +158,7 @@ class Receipt:
     stale: tuple[str, ...] = ()
     brought_back: tuple[str, ...] = ()
     made_after: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
     warnings: int = field(default=0, repr=False)
     decisions: int = field(default=0, repr=False)
 
@@ -176,11 +178,11 @@ class Receipt:
             ("deleted", self.summary()),
             ("purged", "yes: no file of the memory holds a byte of it" if self.purged else "no"),
         ]
-        more = [f"may still hold some of it: {one}" for one in self.stale]
+        more = [f"may still hold some of it: {one}" for one in self.stale] + [f"a name stays: {one}" for one in self.names]
         if self.made_after:
             more.append(f"{len(self.made_after):,} cases were made by others after they had seen it, and stay")
         return Card("Forgotten", parts=[Facts(rows), Notes(more)]).html()
 
     def as_dict(self) -> dict[str, Any]:
         """Convert to plain values, ready for JSON."""
-        return {name: value for name, value in asdict(self).items() if name not in ("warnings", "decisions") or value}
+        return {name: value for name, value in asdict(self).items() if name not in ("names", "warnings", "decisions") or value}

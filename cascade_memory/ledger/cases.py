@@ -15,7 +15,7 @@ from cascade_memory.domain.case import Case
 from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, EVICTED, EXPIRED, FORGOTTEN, PURGED, CaseRecords, NewCase
 from cascade_memory.domain.trajectory import Solution, gist
 from cascade_memory.domain.trust import LEVELS
-from cascade_memory.ledger import action_log, failures, quarantine, room, running, set_aside
+from cascade_memory.ledger import action_log, failures, numbering, quarantine, room, running, set_aside
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.filters import ADDITIONS, CASES, keep_fields
 from cascade_memory.ledger.rows import (
@@ -230,6 +230,7 @@ class SQLCases:
     def add(self, new: Sequence[NewCase], action: NewAction | None = None) -> list[str]:
         """Store cases, all or none, durably; return their ids (the existing id for a repeated pair)."""
         with self._connections.write(durable=True, brings_vectors=True) as connection:
+            numbering.check(connection, *{case.namespace for case in new})
             known = [known_of(connection, case) for case in new] if _all_differ(new) else [None] * len(new)
             run = running.now(connection)
             ids = [insert(connection, case, known=its, run=run)[1] for case, its in zip(new, known, strict=True)]
@@ -341,13 +342,10 @@ class SQLCases:
     def told_apart(self, groups: Sequence[int]) -> dict[int, tuple[str, str]]:
         """Return (digest of the key, kind) of one stored solution for each group that still has a case; texts are not read."""
         with self._connections.read() as connection:
-            rows = fetched_for(
-                connection,
-                f"""SELECT solution.id, solution.digest, case_text.solution_kind FROM solution JOIN case_text
-                    ON case_text.key = (SELECT key FROM cases WHERE cases.solution = solution.id LIMIT 1)
-                    WHERE solution.id IN ({KEYS})""",
-                groups,
-            )
+            query = f"""SELECT solution.id, solution.digest, case_text.solution_kind FROM solution JOIN case_text
+                        ON case_text.key = (SELECT key FROM cases WHERE cases.solution = solution.id LIMIT 1)
+                        WHERE solution.id IN ({KEYS})"""
+            rows = fetched_for(connection, query, groups)
         return {group: (digest, kind) for group, digest, kind in rows}
 
 

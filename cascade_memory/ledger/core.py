@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from cascade_memory.domain.records import Change
 from cascade_memory.domain.signed import Signed
 from cascade_memory.errors import StoreBusy
-from cascade_memory.ledger import redeeming, running
+from cascade_memory.ledger import numbering, redeeming, running
 from cascade_memory.ledger.actions import SQLActions
 from cascade_memory.ledger.actors import SQLActors
 from cascade_memory.ledger.cases import SQLCases
-from cascade_memory.ledger.database import Connection, Database
+from cascade_memory.ledger.database import Database
 from cascade_memory.ledger.episodes import SQLEpisodes
 from cascade_memory.ledger.expiry import SQLExpiry
 from cascade_memory.ledger.filters import compile_where
@@ -72,17 +72,16 @@ class SQLLedger(Recalling, Settling):
     def namespace(self, name: str, *, create: bool) -> int | None:
         """Return the number of a namespace; if it does not exist, create it (with ``create``) or return None."""
         with self.connections.read() as connection:
-            number = _number_of(connection, name)
+            number = numbering.number_of(connection, name)
         if number is not None or not create:
             return number
         try:
             with self.connections.write(durable=False) as connection:
-                connection.execute("INSERT INTO namespace (name) VALUES (?) ON CONFLICT DO NOTHING", (name,))
-                return _number_of(connection, name)
+                return numbering.create(connection, name)
         except StoreBusy:
             # If many first recalls come at once, one of them writes the namespace. The others can then read it.
             with self.connections.read() as connection:
-                number = _number_of(connection, name)
+                number = numbering.number_of(connection, name)
             if number is None:
                 raise
             return number
@@ -225,8 +224,3 @@ class SQLFacts:
                 "INSERT INTO event (at, namespace, kind, payload) VALUES (?, ?, ?, ?)",
                 (time.time(), namespace, kind, json.dumps(payload)),
             )
-
-
-def _number_of(connection: Connection, namespace: str) -> int | None:
-    row = connection.execute("SELECT id FROM namespace WHERE name = ?", (namespace,)).fetchone()
-    return None if row is None else int(row[0])

@@ -10,7 +10,8 @@ from cascade_memory.domain.actions import NewAction, Taken
 from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.domain.provenance import Wanted
 from cascade_memory.domain.records import FORGOTTEN, PURGED, Settlement, Undone
-from cascade_memory.ledger import action_log, cases, failures, set_aside
+from cascade_memory.errors import NamespaceForgotten
+from cascade_memory.ledger import action_log, cases, failures, numbering, set_aside
 from cascade_memory.ledger.coming_back import as_prepared, coming_back, take_back, take_back_verdicts
 from cascade_memory.ledger.compaction import offering, take_out
 from cascade_memory.ledger.database import Connection, Database
@@ -231,17 +232,32 @@ class SQLForgetting:
             action_log.write(connection, namespace, action, counts=gone)
             return gone
 
+    def forget_name(self, namespace: int) -> bool:
+        """Forget the name of a namespace that was emptied; return False if something has come in since."""
+        try:
+            with self._connections.write(durable=True) as connection:
+                return numbering.forget(connection, namespace)
+        except NamespaceForgotten:  # somebody was writing at the same time, and PostgreSQL noticed it
+            return False
+
+    def names(self, namespace: int, actor: str | None = None) -> int:
+        """Count the entries of the audit log of a namespace that name an actor, or anybody: these stay."""
+        with self._connections.read() as connection:
+            return numbering.who(connection, namespace, actor)
+
     def scrub(self, namespace: int, action: NewAction | None = None) -> tuple[int, str]:
         """Remove every byte of deleted data from the file; return the log line of the purge, and what is left, or nothing.
 
         Something is left while another process reads an older state from the write-ahead log, or if the role may not clean.
 
         The namespace's log of searches is deleted as well: their queries belong to no episode by which one could find them. So
-        are the checks of warnings whose failures are gone: nobody could tell any more whose they were.
+        are the checks of warnings whose failures are gone: nobody could tell any more whose they were. The notes that say whose
+        data was forgotten go, too.
         """
         with self._connections.write(durable=True) as connection:
             connection.execute("DELETE FROM recall WHERE namespace = ? AND kind = 'search'", (namespace,))
             failures.forget_checks_of_nothing(connection, namespace)
+            connection.execute("UPDATE action SET note = NULL WHERE namespace = ? AND kind = 'forget'", (namespace,))
             cases.note(connection, namespace, PURGED, 0)
             action_log.write(connection, namespace, action)
         left = self._connections.vacuum()

@@ -10,6 +10,7 @@ import numpy as np
 from cascade_memory.domain.episode import id_taken
 from cascade_memory.domain.records import CASE_REMOVED, FORGOTTEN, PURGED, Opinion, RecallRecord
 from cascade_memory.errors import EpisodeClosed, UnknownEpisode
+from cascade_memory.ledger import numbering
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.filters import EPISODES, keep_fields
 from cascade_memory.ledger.rows import (
@@ -44,6 +45,7 @@ class Recalling:
 
 def recorded(connection: Connection, entry: RecallRecord) -> Any:
     """Store a recall within a transaction; return its key."""
+    numbering.check(connection, entry.namespace)
     episode, first_query = _episode(connection, entry) if entry.episode_id is not None else (None, None)
     query = None if first_query == entry.query else entry.query
     (key,) = connection.execute(

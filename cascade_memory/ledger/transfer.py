@@ -19,7 +19,7 @@ from cascade_memory.domain.trajectory import Solution, gist
 from cascade_memory.domain.trust import LEVELS
 from cascade_memory.domain.validation import check_id, check_metadata, check_namespace
 from cascade_memory.errors import CascadeError, InvalidInput
-from cascade_memory.ledger import action_log, rules, transfer_actions, transfer_additions, transfer_warnings
+from cascade_memory.ledger import action_log, numbering, rules, transfer_actions, transfer_additions, transfer_warnings
 from cascade_memory.ledger.cases import HEAD_CHARS, insert_addition, insert_rest, note, solution_id
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.filters import EPISODES, OUTCOMES, keep_fields, kept_fields
@@ -89,6 +89,8 @@ def dump(connection: Connection) -> Iterator[dict[str, Any]]:
             "additions": transfer_additions.dump(connection, row["key"]),
         }
     for row in _rows(connection, "recall", [*_RECALL, *_BLOBS, "candidates", "groups", "episode", "namespace"]):
+        if row["namespace"] not in names:  # a search that was written down just when the name of its namespace was forgotten
+            continue
         yield {
             "kind": "recall",
             **{name: row[name] for name in _RECALL if name != "kind"},
@@ -164,7 +166,7 @@ class _Importer:
     def insert(self, record: dict[str, Any]) -> int:
         """Insert a record; return 1, or 0 if it exists already or belongs to something that does."""
         record = {**_DEFAULTS, **record}
-        namespace = self._namespace(check_namespace(record["namespace"]))
+        namespace = numbering.create(self._connection, check_namespace(record["namespace"]))
         kinds = {
             "episode": self._episode,
             "attempt": self._attempt,
@@ -183,10 +185,6 @@ class _Importer:
                 f"the episode {min(wrong)!r} of this export is settled without an outcome, or has an outcome without being "
                 "settled; nothing was imported"
             )
-
-    def _namespace(self, name: str) -> int:
-        self._connection.execute("INSERT INTO namespace (name) VALUES (?) ON CONFLICT DO NOTHING", (name,))
-        return int(self._connection.execute("SELECT id FROM namespace WHERE name = ?", (name,)).fetchone()[0])
 
     def _key(self, table: str, identity: object, namespace: int) -> int | None:
         """Return the key of a row with this id; None if this namespace has none: other namespaces must not be referred to."""

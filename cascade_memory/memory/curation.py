@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from cascade_memory.cycle.learn import WINDOW
 from cascade_memory.cycle.retain import new_case
@@ -22,9 +22,11 @@ from cascade_memory.engine.decision import proposal_record
 from cascade_memory.engine.door import Door, Incoming
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.namespace_state import NamespaceState
-from cascade_memory.errors import InvalidInput, UnknownCase, UnknownEpisode
+from cascade_memory.errors import InvalidInput, NamespaceForgotten, UnknownCase, UnknownEpisode
 from cascade_memory.insight.stats import Receipt
 from cascade_memory.memory.progress import progress_bar
+
+_T = TypeVar("_T")
 
 _BATCH = 64
 
@@ -75,9 +77,24 @@ def add(
                     by=by,
                 )
             )
-    ids = engine.parts.ledger.cases.add(new, NewAction(kind="add", actor=by.actor) if source == "human" else None)
+    action = NewAction(kind="add", actor=by.actor) if source == "human" else None
+
+    def write(number: int) -> list[str]:
+        its = new if number == namespace_id else [replace(one, namespace=number) for one in new]
+        return engine.parts.ledger.cases.add(its, action)
+
+    ids = in_namespace(engine, namespace, write)
     engine.learn_soon()
     return ids
+
+
+def in_namespace(engine: Engine, namespace: str, write: Callable[[int], _T]) -> _T:
+    """Write into a namespace; once more if somebody has just purged it with its name, which then gets a new number."""
+    try:
+        return write(engine.namespace_state(namespace).namespace_id)
+    except NamespaceForgotten:
+        engine.follow()
+        return write(engine.namespace_state(namespace).namespace_id)
 
 
 def checked_all(
@@ -103,15 +120,14 @@ def checked(
 
 def proposal(
     engine: Engine,
+    namespace_id: int,
     query: str,
     solution: Solution,
     *,
-    namespace: str,
     metadata: Mapping[str, MetadataValue],
     by: ByWhom,
 ) -> RecallRecord:
     """Return what opens an episode for a task that was solved without a recall; raise if there is no room for it."""
-    namespace_id = engine.namespace_state(namespace).namespace_id
     engine.parts.ledger.episodes.check_room(
         namespace_id, len(f"{query}{solution_text(solution)}".encode())
     )  # before any work is spent on it
@@ -154,7 +170,7 @@ def forget(
     namespace_id = engine.namespace_id(namespace)
     state = engine.namespace_state(namespace) if namespace_id else None
     stale = () if state is None else state.stale()
-    gone: Mapping[str, int] = {}
+    gone: Mapping[str, Any] = {}
     back, copies = tuple[str, ...](), tuple[str, ...]()
     action, forgetting = NewAction(kind="forget", actor=by), ledger.forgetting
     if not named:
@@ -176,12 +192,33 @@ def forget(
         ids = _ids(case_ids or ())
         keys = _keys(engine, ids, namespace_id, namespace)
         gone = forgetting.forget(namespace_id, keys, replace(action, subject=only(ids)), preview=dry_run)
+    receipt = Receipt(**gone, stale=stale, brought_back=back, made_after=copies)
     if dry_run:
-        return Receipt(**gone, purged=False, stale=stale, brought_back=back, made_after=copies)
+        return receipt
     engine.learn_soon()
-    left = _purge(engine, namespace_id, by) if purge else ()
-    purged = purge and not left
-    return Receipt(**gone, purged=purged, stale=(*stale, *left), brought_back=back, made_after=copies)
+    actor = None if source is None else source.wanted.actor
+    return _purged(engine, receipt, namespace_id, by, everything=everything, actor=actor) if purge else receipt
+
+
+def _purged(
+    engine: Engine, receipt: Receipt, namespace: int, by: str | None, *, everything: bool, actor: str | None
+) -> Receipt:
+    """Remove every byte of forgotten data, with the name of a namespace that was emptied; complete the receipt."""
+    nameless = everything and bool(namespace) and engine.parts.ledger.forgetting.forget_name(namespace)
+    left = _purge(engine, namespace, by)
+    names = _names_left(engine, namespace, actor, nameless=nameless) if everything or actor else ()
+    return replace(receipt, purged=not left, stale=(*receipt.stale, *left), names=names)
+
+
+def _names_left(engine: Engine, namespace: int, actor: str | None, *, nameless: bool) -> tuple[str, ...]:
+    """Say where names stay after an actor (None: a whole namespace) was purged."""
+    found: list[str] = []
+    if entries := engine.parts.ledger.forgetting.names(namespace, actor):
+        whose = "this actor" if actor else "those who acted in it"
+        found.append(f"{entries:,} entries of the audit log name {whose}: its digests keep anybody from changing what it says")
+    if namespace and not actor and not nameless:
+        found.append("the namespace keeps its name, since something has come in meanwhile: forget everything again")
+    return tuple(found)
 
 
 def _undone(engine: Engine, state: NamespaceState, source: OfSource, action: NewAction, *, preview: bool) -> Undone:
@@ -214,6 +251,7 @@ def _purge(engine: Engine, namespace: int, by: str | None) -> tuple[str, ...]:
         for name in engine.rebuild_due()
     ]
     line, unclean = engine.parts.ledger.forgetting.scrub(namespace, NewAction(kind="purge", actor=by))
+    engine.follow()  # the namespace may have no name any more
     if unclean:
         left.append(unclean)
     left += engine.parts.sweep()

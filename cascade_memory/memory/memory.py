@@ -290,19 +290,23 @@ class Memory(ForgettingVerbs, WarningVerbs):
         engine, name, by = self._open(), self._new_in(namespace), self._by(actor, channel)
         record = engine.parts.door.record()
         task, checked, fields = record.query(query), record.solution(solution), record.metadata(metadata)
-        opens = curation.proposal(engine, task, checked, namespace=name, metadata=fields, by=by)
-        self._settle(
-            engine,
-            episode_id=(episode_id := str(opens.episode_id)),
-            namespace=name,
-            value=1.0,
-            source="agent",
-            solution=checked,
-            by=by,
-            record=record,
-            opens=opens,
-        )
-        return episode_id
+
+        def write(number: int) -> str:
+            opens = curation.proposal(engine, number, task, checked, metadata=fields, by=by)
+            self._settle(
+                engine,
+                episode_id=(episode_id := str(opens.episode_id)),
+                namespace=name,
+                value=1.0,
+                source="agent",
+                solution=checked,
+                by=by,
+                record=record,
+                opens=opens,
+            )
+            return episode_id
+
+        return curation.in_namespace(engine, name, write)
 
     # -- moving ------------------------------------------------------------------------------------------------------
 

@@ -67,10 +67,22 @@ class Forgetting(Protocol):
         """Delete everything in a namespace except its name and id, which a recall may be using right now."""
         ...
 
+    def forget_name(self, namespace: int) -> bool:
+        """Forget the name of a namespace that was emptied; return False, and keep it, if something has come in since.
+
+        Its number is never given again, and nothing is stored under it any more (``NamespaceForgotten``).
+        """
+        ...
+
+    def names(self, namespace: int, actor: str | None = None) -> int:
+        """Count the entries of the audit log of a namespace that name an actor, or anybody: these stay."""
+        ...
+
     def scrub(self, namespace: int, action: NewAction | None = None) -> tuple[int, str]:
         """Remove every byte of deleted data from all files.
 
-        The namespace's log of searches is deleted as well, since a search belongs to no episode that could be named. Return the
+        The namespace's log of searches is deleted as well, since a search belongs to no episode that could be named, and so are
+        the notes that say whose data was forgotten. Return the
         log line of the purge, and in words what could not be cleaned: while another process reads an older state, for example.
         """
         ...

@@ -133,6 +133,7 @@ class LedgerCoreContract(LedgerRewards, LedgerFilters):
         ledger = self._ledger()
         first = ledger.record(self._recall("e1"))
         assert ledger.record(self._recall("e1", query="again")) > first
+        assert ledger.namespace("other", create=True) == 2
         self._refused(UnknownEpisode, lambda: ledger.record(self._recall("e1", namespace=2)))
         ledger.episodes.close(["e1"], "censored")
         self._refused(EpisodeClosed, lambda: ledger.record(self._recall("e1")))

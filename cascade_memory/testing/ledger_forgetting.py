@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from cascade_memory.domain.actions import NewAction
+from cascade_memory.errors import NamespaceForgotten
 from cascade_memory.testing.ledger_material import LedgerMaterial
 
 _NOTHING = {"cases": 0, "episodes": 0, "recalls": 0, "outcomes": 0}
@@ -74,6 +76,29 @@ class LedgerForgettingContract(LedgerMaterial):
         assert not any(ledger.insight.counts(1).values())
         assert ledger.namespaces() == {"default": 1, "other": other}
         assert ledger.cases.count(None) == ledger.cases.count(other) == 1
+
+    def test_a_name_goes_with_the_last_of_its_namespace_and_its_number_is_never_given_again(self) -> None:
+        """Whoever has the number still can store nothing under it; the name, if it comes again, gets another number."""
+        ledger = self._filled()
+        number = ledger.namespace("ann", create=True)
+        assert number is not None
+        ledger.cases.add([self._case(number)])
+        assert not ledger.forgetting.forget_name(number)
+        ledger.forgetting.forget_namespace(number, NewAction(kind="forget", actor="bob"))
+        assert ledger.forgetting.names(number) == ledger.forgetting.names(number, "bob") == 1
+        assert ledger.forgetting.names(number, "ann") == ledger.forgetting.names(1) == 0
+        ledger.record(self._recall(None, number, kind="search"))
+        assert ledger.forgetting.forget_name(number)
+        assert ledger.namespaces() == {"default": 1}
+        self._refused(NamespaceForgotten, lambda: ledger.cases.add([self._case(number)]))
+        self._refused(NamespaceForgotten, lambda: ledger.record(self._recall("e9", number)))
+        for name in ("bob", "ann"):
+            again = ledger.namespace(name, create=True)
+            assert again is not None
+            assert again > number
+            assert ledger.insight.recalls(again) == 0
+            assert list(ledger.actions.page(again, 10)) == []
+        assert ledger.cases.count(1) == 3
 
     def test_no_byte_stays_of_what_is_scrubbed(self) -> None:
         """Queries of searches are scrubbed as well; the log has an entry for the purge."""

@@ -14,12 +14,13 @@ from cascade_memory.ledger.moving.digest import Sum
 from cascade_memory.ledger.moving.field_values import comparable, portable
 from cascade_memory.ledger.moving.pages import Row, insert, pages
 from cascade_memory.ledger.moving.tables import Table, all_tables
+from cascade_memory.ledger.numbering import GREATEST
 from cascade_memory.ledger.redeeming import is_own
 
 # Shows how far it is: takes pages, what is being done, and the number of rows.
 Shown: TypeAlias = Callable[[Iterable["list[Row]"], str, int], Iterable["list[Row]"]]
 
-_OWN = ("identity", "generation")  # facts that each memory has for itself: by them it is told from its copies
+_OWN = ("identity", "generation", GREATEST)  # facts that each memory has for itself: by them it is told from its copies
 
 
 class Copying:

@@ -6,11 +6,12 @@ import sqlite3
 from collections.abc import Mapping
 
 from cascade_memory.domain.records import SETTLED
-from cascade_memory.ledger import rules
+from cascade_memory.ledger import numbering, rules
 from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.rows import SET_FACT
 from cascade_memory.ledger.sequences import KEYS
 
-_SERVERS = {**KEYS, "namespace": "id"}  # SQLite numbers namespaces after the greatest one that is there
+_SERVERS = {**KEYS, "namespace": "id"}  # ledger.numbering counts these where SQLite does not
 _SEQUENCE = "pg_get_serial_sequence('cascade_memory.{}', '{}')"
 
 
@@ -26,6 +27,8 @@ def greatest_keys(connection: Connection) -> dict[str, int]:
 
 
 def _ever(connection: Connection, table: str, key: str) -> int:
+    if table == "namespace" and isinstance(connection, sqlite3.Connection):
+        return numbering.ever(connection)
     if isinstance(connection, sqlite3.Connection):
         row = connection.execute("SELECT CAST(seq AS INTEGER) FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
     elif table == "outcome":
@@ -45,3 +48,5 @@ def go_on_after(connection: Connection, greatest: Mapping[str, int]) -> None:
         elif table in KEYS:
             connection.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
             connection.execute("INSERT INTO sqlite_sequence VALUES (?, ?)", (table, key))
+        else:
+            connection.execute(SET_FACT, (numbering.GREATEST, str(key)))

@@ -11,7 +11,7 @@ import psycopg
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
-from cascade_memory.errors import InvalidInput, StoreBusy, StoreError, StoreUnwritable
+from cascade_memory.errors import InvalidInput, NamespaceForgotten, StoreBusy, StoreError, StoreUnwritable
 
 
 class Clash(sqlite3.IntegrityError):
@@ -55,6 +55,8 @@ def explain(error: psycopg.Error, place: str) -> NoReturn:
     said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if isinstance(error, errors.DivisionByZero):  # see ``Batch.require``
         raise Unmet(f"{place} has changed") from error
+    if isinstance(error, errors.ForeignKeyViolation) and str(error.diag.constraint_name).endswith("_namespace_fkey"):
+        raise NamespaceForgotten.now() from error
     if isinstance(error, psycopg.IntegrityError):
         raise Clash(said) from error
     if isinstance(error, (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected)):

@@ -1,0 +1,68 @@
+"""The names of namespaces, and their numbers: a number is never given twice, not even that of a forgotten name.
+
+Other processes may still use the number of a name that was just forgotten. Nothing is stored under it any more.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from cascade_memory.errors import NamespaceForgotten
+from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.rows import SET_FACT
+
+GREATEST = "namespaces"  # a fact: the greatest number whose name was forgotten
+_EVER = f"SELECT CAST(value AS INTEGER) FROM meta WHERE key = '{GREATEST}'"
+_HOLDING = ("cases", "expired", "episode", "recall", "outcome", "addition", "failure", "checked", "warning_decision")
+
+
+def number_of(connection: Connection, name: str) -> int | None:
+    """Return the number of a namespace; None if there is none of this name."""
+    row = connection.execute("SELECT id FROM namespace WHERE name = ?", (name,)).fetchone()
+    return None if row is None else int(row[0])
+
+
+def create(connection: Connection, name: str) -> int:
+    """Give a name a number, unless it has one, inside a transaction that writes; return its number."""
+    if isinstance(connection, sqlite3.Connection):  # PostgreSQL counts by itself
+        after = f"max(coalesce((SELECT max(id) FROM namespace), 0), coalesce(({_EVER}), 0)) + 1"
+        connection.execute(f"INSERT INTO namespace (id, name) VALUES ({after}, ?) ON CONFLICT DO NOTHING", (name,))
+    else:
+        connection.execute("INSERT INTO namespace (name) VALUES (?) ON CONFLICT DO NOTHING", (name,))
+    number = number_of(connection, name)
+    assert number is not None
+    return number
+
+
+def ever(connection: Connection) -> int:
+    """Return the greatest number whose name was forgotten; 0 if there is none."""
+    row = connection.execute(_EVER).fetchone()
+    return 0 if row is None else int(row[0] or 0)
+
+
+def check(connection: Connection, *numbers: int) -> None:
+    """Raise if a number has no name any more. PostgreSQL checks its references when they are written."""
+    for number in numbers if isinstance(connection, sqlite3.Connection) else ():
+        if connection.execute("SELECT 1 FROM namespace WHERE id = ?", (number,)).fetchone() is None:
+            raise NamespaceForgotten.now()
+
+
+def forget(connection: Connection, number: int) -> bool:
+    """Forget the name of a namespace, inside a transaction that writes; return False if anything is left in it."""
+    connection.execute("DELETE FROM recall WHERE namespace = ? AND kind = 'search'", (number,))
+    for table in _HOLDING:
+        if connection.execute(f"SELECT 1 FROM {table} WHERE namespace = ? LIMIT 1", (number,)).fetchone() is not None:
+            return False
+    connection.execute(SET_FACT, (GREATEST, str(max(number, ever(connection)))))
+    connection.execute("DELETE FROM namespace WHERE id = ?", (number,))
+    return True
+
+
+def who(connection: Connection, namespace: int, actor: str | None) -> int:
+    """Count the entries of a namespace's audit log that name somebody: this actor, or (None) anybody."""
+    of_actor = "kind IN ('quarantine', 'release')"  # their subject is one
+    names, values = f"(actor IS NOT NULL OR ({of_actor} AND subject IS NOT NULL))", ()
+    if actor is not None:
+        names, values = f"(actor = ? OR ({of_actor} AND subject = ?))", (actor, actor)
+    query = f"SELECT count(*) FROM action WHERE namespace = ? AND {names}"
+    return int(connection.execute(query, (namespace, *values)).fetchone()[0])
