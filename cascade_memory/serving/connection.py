@@ -23,6 +23,7 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 HEAD_SECONDS = 10.0  # for the head of a request; counted from connecting, on a reused connection from the first byte
 BODY_SECONDS = 35.0  # for the body: what is behind answers before that it is too slow, then the connection is closed
+READ_SECONDS = 30.0  # for some 48 KiB of an answer that a client does not take: it would count as being answered for ever
 _SILENCE = 60.0  # seconds before the same warning is repeated
 _GRACE = 5  # seconds in which running requests may finish when the server stops
 
@@ -55,6 +56,16 @@ class Server(uvicorn.Server):
         asyncio.get_running_loop().set_exception_handler(self._complain)
         await super().startup(sockets)
 
+    async def shutdown(self, sockets: list[Any] | None = None) -> None:
+        """Stop; wait for no client that does not read, and leave no connection and no descriptor open."""
+        for one in list(self.server_state.connections):
+            if isinstance(one, Connection) and one.unread:
+                one.leave()
+        await super().shutdown(sockets)
+        for one in list(self.server_state.connections):
+            one.transport.abort()
+        await asyncio.sleep(0)  # in which they are closed
+
     def _complain(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         if getattr(context.get("exception"), "errno", None) not in (errno.EMFILE, errno.ENFILE):
             loop.default_exception_handler(context)
@@ -64,19 +75,25 @@ class Server(uvicorn.Server):
 
 
 class Connection(H11Protocol):
-    """Closes a connection whose request arrives too slowly; uvicorn itself would wait without limit."""
+    """Closes a connection whose request arrives too slowly, or whose answer is not read; uvicorn would wait without limit."""
 
     def __init__(self, crowd: Crowd, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._crowd = crowd
         self._awaited: str | None = None  # the part of a request that has not arrived yet
         self._deadline: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
         self.app: Any = functools.partial(_vouched, self.app, functools.partial(crowd.vouch, self))
 
     @property
     def busy(self) -> bool:
         """True while a request is being answered."""
         return self.cycle is not None and not self.cycle.response_complete  # pyright: ignore[reportUnnecessaryComparison]
+
+    @property
+    def unread(self) -> bool:
+        """True while an answer waits for the client to read."""
+        return self._unread is not None
 
     def leave(self) -> None:
         """Close at once, even if not everything has been sent."""
@@ -100,9 +117,25 @@ class Connection(H11Protocol):
         state: object = self.conn.their_state
         self._wait_for("body" if state is h11.SEND_BODY else None)
 
+    def pause_writing(self) -> None:
+        """Give the client some time to take what was sent: the answer waits for it."""
+        super().pause_writing()
+        self._unread = self.loop.call_later(READ_SECONDS, self.leave)
+
+    def resume_writing(self) -> None:
+        """Go on with the answer."""
+        super().resume_writing()
+        self._has_read()
+
+    def _has_read(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Clean up after the connection is closed."""
         self._wait_for(None)
+        self._has_read()
         self._crowd.forget(self)
         super().connection_lost(exc)
 
