@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.case import Case
+from cascade_memory.domain.json_text import parsed
 from cascade_memory.errors import EmbedderFailed, EncoderMismatch, InvalidInput, MissingExtra, StoreCorrupt, StoreError
 from cascade_memory.ports.embedder import Embedder
 from cascade_memory.ports.ledger import Ledger
 
 _META = "embedder"
+_MOST_DIMENSIONS = 10**6
 _SAMPLE = 16  # this many of the newest cases, and as many of all cases
 _SAME = 0.99  # least cosine of two vectors of one text: rounding depends on threads and batches
 
@@ -73,11 +75,11 @@ def stored_embedder(ledger: Ledger) -> tuple[str, int] | None:
     text = ledger.facts.get(_META)
     if text is None:
         return None
-    try:
-        identity, dimension = json.loads(text)
-        return str(identity), int(dimension)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise StoreCorrupt(f"the ledger's note of its embedder is damaged ({text[:80]!r}); restore it from a backup") from error
+    match parsed(text):
+        case [str(identity), int(dimension)] if 0 < dimension <= _MOST_DIMENSIONS:
+            return identity, dimension
+        case _:
+            raise StoreCorrupt(f"the ledger's note of its embedder is damaged ({text[:80]!r}); restore it from a backup")
 
 
 def sample(ledger: Ledger) -> list[tuple[Case, NDArray[np.float32]]]:

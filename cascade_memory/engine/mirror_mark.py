@@ -6,8 +6,10 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 
+from cascade_memory.domain.json_text import parsed
 from cascade_memory.domain.records import Change
 
+_GREATEST = 2**53  # of keys and of lines of the log
 _LAYOUT = 2  # version of the mirror's layout, collection names included: an older mirror is rebuilt
 CHANGED = "Chroma was copied here, or changed, or only opened, by another program while no memory had it open"
 
@@ -34,12 +36,12 @@ class Mark:
         """
         if text is None:
             return cls(0, 0, clean=True)
-        try:
-            noted = json.loads(text)
-            key, seq = int(noted["key"]), int(noted["seq"])
-            return cls(key, seq, noted["clean"] is True, str(noted.get("seal", "")), int(noted.get("layout", 1)))
-        except (ValueError, TypeError, LookupError, AttributeError):
-            return cls(0, 0, clean=False, layout=0)
+        match noted := parsed(text):
+            case {"key": int(key), "seq": int(seq), "clean": bool(clean)} if max(abs(key), abs(seq)) < _GREATEST:
+                seal, layout = noted.get("seal", ""), noted.get("layout", 1)
+                return cls(key, seq, clean, seal if isinstance(seal, str) else "", layout if layout in range(100) else 0)
+            case _:
+                return cls(0, 0, clean=False, layout=0)
 
     def written(self) -> str:
         """Format the note as text."""

@@ -35,6 +35,7 @@ from cascade_memory.inspector.remembered import Remembered
 from cascade_memory.inspector.sessions import MOST_NAME, Sessions, Visit
 from cascade_memory.inspector.shown import HERE, environment
 from cascade_memory.inspector.view import Elsewhere, Missing, Page, Rendered, View
+from cascade_memory.memory.explained_rows import explained_rows
 
 Actor: TypeAlias = "str | Callable[[Scope], str]"
 
@@ -169,8 +170,9 @@ class Site:
     def _made(self, name: str, page: Page, request: Request) -> Response:
         """Make a page; on a thread of its own."""
         try:
-            view = self._view(request)
-            rendered = page(view)
+            with explained_rows(self.memory, but=(Elsewhere, Missing)):
+                view = self._view(request)
+                return self._html(request, page(view), view, name)
         except Elsewhere as done:
             return RedirectResponse(done.address, 303)
         except (Missing, UnknownCase, UnknownEpisode, UnknownWarning) as error:
@@ -181,7 +183,6 @@ class Site:
             return self._message(request, 409, "Nothing was changed", str(error))
         except CascadeError as error:
             return self._message(request, 503, "The memory cannot answer", f"{type(error).__name__}: {error}")
-        return self._html(request, rendered, view, name)
 
     def _view(self, request: Request) -> View:
         names = self._namespaces()

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sqlite3
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from cascade_memory.domain.actions import check_known_actor
 from cascade_memory.domain.case import WHY
 from cascade_memory.domain.interruptible import interruptible
+from cascade_memory.domain.json_text import parsed
 from cascade_memory.domain.records import CHANGES
 from cascade_memory.domain.validation import check_id, check_namespace, check_query
 from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger import failure_rules, rules
 from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.facts import LONGEST, fact
 from cascade_memory.ledger.schema import TABLES
 
 Check: TypeAlias = Callable[[rules.Row], object]
@@ -185,25 +186,23 @@ class _Upgraded(dict[str, Any]):
 
 def _dimension(connection: Connection) -> int | None:
     """Return the length of a vector, if the ledger has any."""
-    row = connection.execute("SELECT value FROM meta WHERE key = 'embedder'").fetchone()
-    if row is None:
+    note = fact(connection, "embedder")
+    if note is None:
         first = connection.execute("SELECT length(vector) FROM case_vector LIMIT 1").fetchone()
         return None if first is None else int(first[0] or 0) // 4
     try:
-        return embedder_of(row[0])[1]
+        return embedder_of(note)[1]
     except InvalidInput:
         return None
 
 
 def embedder_of(text: object) -> tuple[str, int]:
     """Parse the folder's note about its embedder into (identity, dimension)."""
-    try:
-        identity, dimension = json.loads(cast("str", text))
-    except (ValueError, TypeError, RecursionError) as error:
-        raise InvalidInput("the note of the embedder cannot be read") from error
-    if type(identity) is not str:
-        raise InvalidInput("the note of the embedder cannot be read")
-    return identity, rules.whole(dimension, "the embedder's dimension", 1, 10**6)
+    match parsed(text):
+        case [str(identity), dimension]:
+            return identity, rules.whole(dimension, "the embedder's dimension", 1, 10**6)
+        case _:
+            raise InvalidInput("the note of the embedder cannot be read")
 
 
 def is_namespace(number: object) -> bool:
@@ -215,6 +214,8 @@ def _meta(row: rules.Row) -> None:
     key, value = row["key"], row["value"]
     if type(key) is not str or type(value) is not str:
         raise InvalidInput("a fact about the folder must be a text")
+    if len(value) > LONGEST:
+        raise InvalidInput(f"a fact about the folder has at most {LONGEST:,} bytes")
     if key == "embedder":
         embedder_of(value)
     elif key.startswith("compacted:") and not (value.isascii() and value.isdigit() and len(value) <= 16):

@@ -15,6 +15,7 @@ from typing import Any
 
 from cascade_memory.ledger.action_log import BEGUN, SEALED, digest_after, last_digest
 from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.facts import fact
 from cascade_memory.ledger.rows import SET_FACT, fetched
 
 _AT_ONCE = 500
@@ -23,7 +24,7 @@ _MENDED = "audit_sealed_again"  # a fact
 
 def verdict(connection: Connection) -> tuple[bool, str]:
     """Check the whole log; return whether every entry fits, and a sentence."""
-    mended = _fact(connection, _MENDED)
+    mended = fact(connection, _MENDED)
     note = "" if mended is None else f" ({mended})"
     count = 0
     for key, row, fitting in _read(connection):
@@ -33,7 +34,7 @@ def verdict(connection: Connection) -> tuple[bool, str]:
                 f"before it is missing; compare it with a backup{note}"
             )
         count += 1
-    if not count and _fact(connection, BEGUN) is not None:
+    if not count and fact(connection, BEGUN) is not None:
         said = "entries had digests, and none has one now: they were changed, or are missing; compare the log with a backup"
         return False, f"{said}{note}"
     if not count:
@@ -49,7 +50,7 @@ def seal_again(connection: Connection) -> str:
     """Compute the digests again from the first entry on that does not fit; this is noted. Return a sentence."""
     changed: list[tuple[str, int]] = []
     first, before = None, None
-    none_left = _fact(connection, BEGUN) is not None and next(_read(connection), None) is None
+    none_left = fact(connection, BEGUN) is not None and next(_read(connection), None) is None
     for key, row, fitting in _read(connection, all_of_them=none_left):
         if first is None and row["digest"] == fitting:
             before = fitting
@@ -67,11 +68,6 @@ def seal_again(connection: Connection) -> str:
     said = f"sealed again on {day} UTC {where}"
     connection.execute(SET_FACT, (_MENDED, said))
     return said
-
-
-def _fact(connection: Connection, name: str) -> str | None:
-    row = connection.execute("SELECT value FROM meta WHERE key = ?", (name,)).fetchone()
-    return None if row is None else str(row[0])
 
 
 def _read(connection: Connection, *, all_of_them: bool = False) -> Iterator[tuple[int, dict[str, Any], str]]:

@@ -5,13 +5,13 @@ SQLite goes on writing to a file that was deleted or replaced: everything that i
 
 from __future__ import annotations
 
-import json
 import os
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from cascade_memory.domain.json_text import parsed
 from cascade_memory.domain.private_files import create_file
 from cascade_memory.errors import EncoderMismatch, StoreError, StoreReplaced
 from cascade_memory.ledger.database import Connection
@@ -165,10 +165,11 @@ class Belonging:
 
 def _name_of(noted: object) -> str:
     """Return the embedder named in a note, as far as the note can be read."""
-    try:
-        return str(json.loads(str(noted))[0])
-    except (ValueError, TypeError, KeyError, IndexError, RecursionError):
-        return str(noted)[:80]
+    match parsed(noted):
+        case [str(name), *_]:
+            return name
+        case _:
+            return str(noted)[:80]
 
 
 def begin_generation(connection: Connection) -> None:

@@ -23,6 +23,7 @@ from cascade_memory.ledger.rows import (
     SET_VECTOR,
     fetched,
     fetched_for,
+    is_finite,
     pack_floats,
     pack_metadata,
     pack_solution,
@@ -388,7 +389,7 @@ def _case(row: Sequence[Any]) -> Case:
 def _is_case(row: Sequence[Any]) -> bool:
     texts, numbers = [row[place] for place in (0, 1, 2, 3, 4, 5, 12)], [*row[7:12], row[17]]
     known = all(row[place] is None or type(row[place]) is str for place in (6, 15, 16))
-    return known and all(type(text) is str for text in texts) and all(type(number) in (int, float) for number in numbers)
+    return known and all(type(text) is str for text in texts) and all(map(is_finite, numbers))
 
 
 def _metadata(text: str) -> dict[str, Any]:

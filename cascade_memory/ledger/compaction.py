@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cascade_memory.domain.records import Column
 from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.facts import fact, whole_number
 from cascade_memory.ledger.rows import pack_floats, pack_ints, unpack_floats, unpack_ints
 
 NUMBERS = len(Column)
@@ -20,8 +21,7 @@ _NONE = np.zeros(0, np.int64)
 
 def compacted_until(connection: Connection, namespace: int) -> int:
     """Return the key of the last outcome in a namespace whose recalls were compacted."""
-    row = connection.execute("SELECT value FROM meta WHERE key = ?", (COMPACTED.format(namespace),)).fetchone()
-    return 0 if row is None else int(row[0])
+    return whole_number(fact(connection, COMPACTED.format(namespace)))
 
 
 def shrink(connection: Connection, episodes: Iterable[int]) -> None:

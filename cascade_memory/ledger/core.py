@@ -21,6 +21,7 @@ from cascade_memory.ledger.cases import SQLCases
 from cascade_memory.ledger.database import Database
 from cascade_memory.ledger.episodes import SQLEpisodes
 from cascade_memory.ledger.expiry import SQLExpiry
+from cascade_memory.ledger.facts import fact
 from cascade_memory.ledger.filters import compile_where
 from cascade_memory.ledger.forgetting import SQLForgetting
 from cascade_memory.ledger.insight import SQLInsight
@@ -179,10 +180,9 @@ class SQLFacts:
         self._connections = connections
 
     def get(self, name: str) -> str | None:
-        """Return a fact; None if it was never stored."""
+        """Return a fact; None if it was never stored, and an empty text if it cannot be read."""
         with self._connections.read() as connection:
-            row = connection.execute("SELECT value FROM meta WHERE key = ?", (name,)).fetchone()
-        return None if row is None else str(row[0])
+            return fact(connection, name)
 
     def names(self, prefix: str) -> list[str]:
         """Return the names that begin with ``prefix``."""

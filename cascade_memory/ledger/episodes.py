@@ -10,13 +10,14 @@ from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.provenance import Wanted
 from cascade_memory.domain.records import CLOSED
 from cascade_memory.domain.trajectory import Solution
+from cascade_memory.errors import StoreCorrupt
 from cascade_memory.ledger import cases
 from cascade_memory.ledger.compaction import shrink
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.provenance import conditions
 from cascade_memory.ledger.recalls import shown_cases
 from cascade_memory.ledger.reports import check_room, take_back_report
-from cascade_memory.ledger.rows import fetched, metadata_if_readable, pack_solution, solution_if_readable
+from cascade_memory.ledger.rows import fetched, is_finite, metadata_if_readable, pack_solution, solution_if_readable, usable
 
 _SET = """VALUES (?, ?, ?, ?, ?) ON CONFLICT (episode) DO UPDATE SET status = excluded.status,
   solution_kind = excluded.solution_kind, solution = excluded.solution, at = excluded.at"""
@@ -62,7 +63,7 @@ class SQLEpisodes:
                     AND (?3 IS NULL OR episode.opened_at < ?3) AND (?4 IS NULL OR episode.source = ?4) ORDER BY episode.key""",
                 (namespace, status, before, source),
             )
-            return [_episode(connection, row) for row in rows]
+            return usable(rows, lambda row: _episode(connection, row))
 
     def page(
         self,
@@ -143,7 +144,15 @@ def read_episode(connection: Connection, episode_id: str) -> Episode | None:
     return _episode(connection, rows[0]) if rows else None
 
 
+def _is_episode(row: Sequence[Any]) -> bool:
+    moments = [row[6], *(row[place] for place in (7, 8) if row[place] is not None)]
+    known = all(row[place] is None or type(row[place]) is str for place in (9, 13, 14, 19, 20))
+    return known and all(type(text) is str for text in row[1:6]) and all(is_finite(moment) for moment in moments)
+
+
 def _episode(connection: Connection, row: Sequence[Any]) -> Episode:
+    if not _is_episode(row):
+        raise StoreCorrupt("the ledger has an episode that cannot be read; mend it: cascade-memory doctor --fix")
     shown = shown_cases(connection, row[0])
     ids = [
         found[0]

@@ -20,6 +20,7 @@ from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.ledger import cases, failure_rules, rules, sequences, set_aside
 from cascade_memory.ledger.audit import Fault, Undecodable, as_stored, embedder_of, is_namespace
 from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.facts import fact
 from cascade_memory.ledger.filters import CASES, keep_fields
 from cascade_memory.ledger.forgetting import forget_episode
 from cascade_memory.ledger.rows import pack_floats, solution_of
@@ -147,8 +148,8 @@ def _counts(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _vector(connection: Connection, stored: Any, query: str, embed: Embed) -> NDArray[np.float32]:
-    note = connection.execute("SELECT value FROM meta WHERE key = 'embedder'").fetchone()
-    dimension = None if note is None else embedder_of(note[0])[1]
+    note = fact(connection, "embedder")
+    dimension = None if note is None else embedder_of(note)[1]
     try:
         return rules.unit_vector(stored, dimension)
     except InvalidInput:

@@ -10,6 +10,7 @@ from cascade_memory.domain.signed import Signed, Times, is_key, new_key
 from cascade_memory.errors import TicketRefused
 from cascade_memory.ledger import running
 from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.facts import fact
 from cascade_memory.ledger.rows import SET_FACT
 
 _PREFIX = "signed:"  # of the names of these facts
@@ -29,8 +30,8 @@ def is_own(fact: object) -> bool:
 
 def key(connection: Connection) -> str | None:
     """Return the ledger's key; None if it has none that can be used."""
-    row = connection.execute("SELECT value FROM meta WHERE key = ?", (KEY,)).fetchone()
-    return row[0] if row is not None and is_key(row[0]) else None
+    found = fact(connection, KEY)
+    return found if is_key(found) else None
 
 
 def make_key(connection: Connection) -> str:
@@ -52,9 +53,9 @@ def redeem(connection: Connection, token: Signed, what: str, *, named: str, wall
     if token.is_over(Times(wall, now)):
         raise TicketRefused(f"{named} has expired: only the host can do this now")
     name = f"{_SPENT}{_ordered(token.until.running)}:{token.mark}"
-    row = connection.execute("SELECT value FROM meta WHERE key = ?", (name,)).fetchone()
-    if row is not None:
-        if row[0] == what:
+    spent = fact(connection, name)
+    if spent is not None:
+        if spent == what:
             return False
         raise TicketRefused(f"{named} was redeemed before, for something else: only the host can change that")
     connection.execute("DELETE FROM meta WHERE key > ? AND key < ?", (_SPENT, f"{_SPENT}{_ordered(now)}"))

@@ -21,6 +21,7 @@ from cascade_memory.redaction.saying import log_of
 SET_FACT = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 SET_VECTOR = "INSERT INTO {} VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET vector = excluded.vector"
 KEYS = "<keys>"  # where ``fetched_for`` puts the question marks
+_GREATEST = 2.0**62  # of a number: times, counts and rewards are far below
 _CHUNK = 500  # SQL parameters per statement
 NORM_TOLERANCE = 4e-3  # of the squared norm
 _T = TypeVar("_T")
@@ -165,6 +166,11 @@ def _until(enough: Callable[[list[Any]], bool] | None, rows: Cursor) -> list[Any
 
 def _replaced(raw: bytes) -> str:
     return raw.decode("utf-8", "replace")
+
+
+def is_finite(value: object) -> bool:
+    """Say whether a column that holds a number does so: of an edited row it may hold anything."""
+    return type(value) in (int, float) and -_GREATEST < cast("float", value) < _GREATEST
 
 
 def usable(rows: Iterable[Any], read: Callable[[Any], _T]) -> list[_T]:

@@ -14,11 +14,13 @@ import time
 import uuid
 from pathlib import Path
 
+from cascade_memory.domain.json_text import parsed
 from cascade_memory.ledger.database import Connection, has_clock
-from cascade_memory.ledger.rows import SET_FACT
+from cascade_memory.ledger.facts import asked, said
+from cascade_memory.ledger.rows import SET_FACT, is_finite
 
 _NOTE = "running"
-NOTED = "SELECT CAST(value AS BLOB) FROM meta WHERE key = ?", (_NOTE,)  # as bytes: of an edited file it may be no text
+NOTED = asked(_NOTE)
 _EVERY = 60.0  # seconds: the most that is lost when the machine is switched off
 
 
@@ -75,17 +77,16 @@ def _moment(connection: Connection) -> tuple[float, str]:
 
 
 def _noted(connection: Connection) -> tuple[float, float, str]:
-    row = connection.execute(*NOTED).fetchone()
-    return (0.0, 0.0, "") if row is None else _read(row[0])
+    return _read(said(connection.execute(*NOTED).fetchone()))
 
 
 @functools.lru_cache(maxsize=8)  # it changes once a minute
-def _read(note: object) -> tuple[float, float, str]:
-    try:
-        counted, at, where = json.loads(note)  # type: ignore[arg-type] - of an edited file it may be anything
-        return max(0.0, float(counted)), float(at), str(where)
-    except (ValueError, TypeError, RecursionError, OverflowError):
-        return 0.0, 0.0, ""  # the note was edited: running time starts again, so nothing expires too early
+def _read(note: str | None) -> tuple[float, float, str]:
+    match parsed(note):
+        case [counted, at, str(where)] if is_finite(counted) and is_finite(at):
+            return max(0.0, float(counted)), float(at), where
+        case _:
+            return 0.0, 0.0, ""  # none yet, or it was edited: running time starts again, so nothing expires too early
 
 
 def _write(connection: Connection, counted: float, at: float, where: str) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 from cascade_memory.errors import StoreCorrupt
+from cascade_memory.ledger.facts import check_needed
 from cascade_memory.ledger.schema import SCHEMA_VERSION, TABLES
 from cascade_memory.ledger.upgrade import STEPS
 
@@ -46,6 +47,7 @@ def check_structure(connection: sqlite3.Connection, version: int, path: str) -> 
     try:
         rows = _statements(connection, path)
         found = _structure(rows) if version == SCHEMA_VERSION else _as_upgraded(rows, version)
+        check_needed(connection)
         (least,) = connection.execute("SELECT coalesce(min(id), 1) FROM namespace").fetchone()
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter if SQLite's own message is not UTF-8
         raise StoreCorrupt(

@@ -25,6 +25,7 @@ from cascade_memory.errors import (
 )
 from cascade_memory.memory import curation, transfer
 from cascade_memory.memory.backup import backup
+from cascade_memory.memory.explained_rows import explained
 from cascade_memory.memory.forgetting import ForgettingVerbs
 from cascade_memory.memory.session import Session
 from cascade_memory.memory.threads import in_reward_thread, in_thread
@@ -35,6 +36,7 @@ from cascade_memory.redaction.saying import warn
 _MISUSE = (InvalidInput, EpisodeClosed, UnknownEpisode, MemoryClosed, MemoryForked, MissingExtra)
 
 
+@explained
 class Memory(ForgettingVerbs, WarningVerbs):
     """A case memory that learns from outcomes. Use ``cascade_memory.CascadeMemory``, which assembles one."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import tempfile
 import uuid
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
@@ -23,6 +24,7 @@ from cascade_memory.memory.stored_texts import cleaned
 
 FORMAT = "cascade-memory export"
 VERSION = 1
+LONGEST_LINE = 16 * 2**20  # characters: several times a record whose query and solution are as long as they may be
 _IN_RAM = 8 * 2**20  # characters of an import that are buffered in RAM; a longer one goes to an unnamed file
 
 
@@ -65,7 +67,7 @@ def import_(engine: Engine, source: str | Path | Iterable[str], *, progress: boo
 def _imported(engine: Engine, source: Iterable[str], *, progress: bool | None, actor: str | None) -> int:
     if not isinstance(source, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not type-checked
         raise InvalidInput(f"import_ takes a path or lines, not a {type(source).__name__}")
-    lines = iter(source)
+    lines = _in_bounds(source)
     header = read_header(next(lines, ""))
     embedder = engine.parts.embedder
     if (header["embedder"], header["dimension"]) != (embedder.identity, embedder.dimension):
@@ -88,6 +90,20 @@ def _imported(engine: Engine, source: Iterable[str], *, progress: bool | None, a
         records = (json.loads(line) for line in spool)
         shown = progress_bar(records, "importing", show=progress)
         return ledger.archive.load(shown, embedder.dimension, engine.matcher.key, NewAction(kind="import", actor=actor))
+
+
+def _in_bounds(source: Iterable[str]) -> Iterator[str]:
+    """Yield lines; raise for one that is longer than any record. A file is read no further than that."""
+    lines = _read_by_line(source) if isinstance(source, io.IOBase) else source
+    for number, line in enumerate(lines, start=1):
+        if isinstance(line, str) and len(line) > LONGEST_LINE:  # pyright: ignore[reportUnnecessaryIsInstance] - of a user
+            raise InvalidInput(f"line {number} has more than {LONGEST_LINE:,} characters; nothing was imported")
+        yield line
+
+
+def _read_by_line(file: Any) -> Iterator[str]:
+    while line := file.readline(LONGEST_LINE + 1):
+        yield line
 
 
 @contextlib.contextmanager

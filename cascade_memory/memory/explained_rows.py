@@ -1,0 +1,70 @@
+"""What a verb cannot read in an edited ledger is said in a sentence, which names the row and the doctor."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, TypeVar
+
+from cascade_memory.errors import CascadeError, StoreCorrupt
+from cascade_memory.memory.handle import Handle
+
+_Class = TypeVar("_Class", bound=type[Handle])
+_OF_THEIR_OWN = ("recall", "search", "close")  # they say in another way what failed
+
+
+def explained(memory: _Class) -> _Class:
+    """Let the verbs of a class explain errors that rows are to blame for; a decorator of classes."""
+    for name, verb in inspect.getmembers(memory, inspect.isfunction):
+        if not name.startswith("_") and name not in _OF_THEIR_OWN:
+            setattr(memory, name, _explained(verb))
+    return memory
+
+
+@contextlib.contextmanager
+def explained_rows(memory: Handle, *, but: tuple[type[Exception], ...] = ()) -> Generator[None, None, None]:
+    """Turn an error into a ``StoreCorrupt`` that says what to do, if the ledger has a row that cannot be used.
+
+    Any other error stays what it is. Whether there is such a row is only asked when something has failed: reading stays fast.
+    """
+    try:
+        yield
+    except (CascadeError, *but):
+        raise
+    except Exception as error:
+        row = None if error.__traceback__ is None else _unusable(memory)
+        if row is None:
+            raise
+        raise StoreCorrupt(
+            f"{memory.place} has a row that cannot be used ({row}); mend it: cascade-memory doctor --fix"
+        ) from error
+
+
+def _unusable(memory: Handle) -> str | None:
+    """Return the first row that cannot be used, in words; None if there is none, or if nobody can tell."""
+    with contextlib.suppress(Exception):  # what failed first is what is to be said
+        ledger = memory._engine.parts.ledger  # pyright: ignore[reportPrivateUsage] - it is of the same class, in words
+        return next(iter(ledger.maintenance.faults(1)), None)
+    return None
+
+
+def _explained(verb: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(verb)
+    def called(self: Handle, *arguments: Any, **options: Any) -> Any:
+        with explained_rows(self):
+            found = verb(self, *arguments, **options)
+        return _each(self, found) if inspect.isgenerator(found) else found
+
+    return called
+
+
+def _each(memory: Handle, found: Iterator[Any]) -> Iterator[Any]:
+    while True:
+        with explained_rows(memory):
+            try:
+                one = next(found)
+            except StopIteration:
+                return
+        yield one

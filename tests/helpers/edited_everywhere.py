@@ -1,0 +1,202 @@
+"""A memory with rows in every table, odd values for each of their columns, and everything that reads them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from failed_once import WARNING, check_once, fail_once
+from hostile_files import opened
+from inside import engine_of
+from inspecting import Browser
+
+from cascade_memory.ledger import running
+from cascade_memory.memory.memory import Memory
+
+ODD: tuple[Any, ...] = (
+    None, 0, -1, 7, 2**53 + 1, 2**63 - 1, -(2**63), 0.5, -0.5, 1e300, 9e999, -9e999, "", "x", "\x00", "\N{GRINNING FACE}", "{", "[]", "{}",
+    "null", "NaN", "1e999", "9" * 5_000, "[" * 50_000, '["x"]', '{"key": 1e999, "seq": null}', '[1e999, "x", []]', '["hashing", 1e999]',
+    '{"x": [1]}', '{"x": -1e999, "kept": "x"}', '{"episode": [], "metadata": "{", "kind": 7}', b"", b"\x00", b"\xff\x80\xc3", b"\x00" * 8,
+    b"\xff" * 7, b"\x00\x00\xc0\x7f" * 4, '{"steps": [{"action": 5}]}', "trajectory", "a" * 70_000,
+)  # fmt: skip
+NOT_UTF8 = object()  # a text that is not UTF-8
+
+
+def everything(path: Path, patch: Any) -> None:
+    """Make a folder with rows in every table, and close it."""
+    memory = opened(path, tickets=True)
+    ledger = engine_of(memory).parts.ledger
+    memory.add([("old task", "old fix", {"user": "u0"}), ("older task", "older fix", {"user": "u1"})], actor="old")
+    moment = running.clock() + 500.0
+    patch.setattr(running, "clock", lambda: moment)
+    assert ledger.expiry.expire(1, 100.0).expired == 2
+    memory.add([(f"known {i}", f"fix {i}", {"user": f"u{i}", "n": i, "good": True}) for i in range(3)], actor="bob")
+    for i in range(6):
+        recall = memory.recall(f"task {i} of kind {i % 2}", thread_id="t1", metadata={"user": "u1"}, actor="ann")
+        memory.reward(recall.episode_id, float(i % 3 != 0), solution=f"solution {i % 2}", metadata={"user": "u1"}, ticket=recall.ticket)
+    fail_once(memory, actor="ann")
+    check_once(memory)
+    agent = memory.recall("what an agent did", actor="eve")
+    memory.reward(agent.episode_id, 1.0, solution="as it says", source="agent", ticket=agent.ticket)
+    memory.finish(memory.recall("noted").episode_id, solution="what was done")
+    first, second = list(memory.cases())[:2]
+    memory.pin(first.id, actor="ann")
+    memory.hide(second.id, actor="ann")
+    memory.quarantine("eve", by="ann", note="she lies")
+    rejected = memory.recall("to reject", actor="bob")
+    memory.finish(rejected.episode_id, solution="a draft")
+    pending = memory.get_episode(rejected.episode_id)
+    assert pending is not None
+    memory.reject(rejected.episode_id, seen=pending.fingerprint, actor="ann")
+    memory.refit()
+    memory.close()
+
+
+def tables(file: Path) -> dict[str, list[str]]:
+    """Return the columns of each table."""
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return {name: [row[1] for row in connection.execute(f"PRAGMA table_info({name})")] for name in names}
+
+
+def edit(file: Path, table: str, column: str, value: Any, row: int | None) -> bool:
+    """Set a column of the ``row``-th row, or of all, as an editor can: without constraints. Say whether that was possible."""
+    connection = sqlite3.connect(file, isolation_level=None)
+    try:
+        connection.execute("PRAGMA writable_schema = ON")
+        before = connection.execute("SELECT sql FROM sqlite_master WHERE name = ? AND type = 'table'", (table,)).fetchone()
+        loose = before[0].replace("NOT NULL", "")
+        if "WITHOUT ROWID" not in loose:
+            connection.execute("UPDATE sqlite_master SET sql = ? WHERE name = ? AND type = 'table'", (loose, table))
+            connection.execute("PRAGMA writable_schema = RESET")
+        connection.execute("PRAGMA foreign_keys = OFF")
+        put = "CAST(x'6cff80' AS TEXT)" if value is NOT_UTF8 else "?"
+        among = _chosen(connection, table, row)
+        done = connection.execute(
+            f"UPDATE OR IGNORE {table} SET {column} = {put} {among}", () if value is NOT_UTF8 else (value,)
+        ).rowcount
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_master SET sql = ? WHERE name = ? AND type = 'table'", (*before, table))
+        return done > 0
+    except (sqlite3.Error, OverflowError):
+        return False
+    finally:
+        connection.close()
+
+
+def _chosen(connection: sqlite3.Connection, table: str, row: int | None) -> str:
+    if row is None:
+        return ""
+    (count,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
+    if table == "meta":
+        keys = [key for (key,) in connection.execute("SELECT key FROM meta ORDER BY key")]
+        return f"WHERE key = '{keys[row % len(keys)]}'"
+    if "WITHOUT ROWID" in connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()[0]:
+        return ""
+    return f"WHERE rowid = (SELECT rowid FROM {table} LIMIT 1 OFFSET {row % max(count, 1)})"
+
+
+# -- reading -------------------------------------------------------------------------------------------------------------
+
+
+def _shown(found: Any) -> None:
+    """Look at an answer as people and programs do."""
+    for one in found if isinstance(found, (list, tuple)) else [found]:
+        repr(one)
+        if hasattr(one, "as_dict"):
+            json.dumps(one.as_dict())
+        if hasattr(one, "_repr_html_"):
+            one._repr_html_()
+
+
+def verbs(memory: Memory, place: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yield every verb that only reads, by name."""
+    engine = engine_of(memory)
+    with engine.parts.ledger.connections.read() as connection:  # ids as they were stored
+        (cases, episodes, threads) = (
+            [one for (one,) in connection.execute(query) if isinstance(one, str)]
+            for query in ("SELECT CAST(id AS BLOB) FROM cases", "SELECT CAST(id AS BLOB) FROM episode", "SELECT 't1'")
+        )
+    cases, episodes = IDS["case"] or cases, IDS["episode"] or episodes
+    yield "cases", lambda: list(memory.cases())
+    yield "cases(where)", lambda: list(memory.cases(where={"user": "u1"}))
+    yield "episodes", lambda: list(memory.episodes())
+    yield "episodes(settled)", lambda: list(memory.episodes(status="settled"))
+    yield "find_secrets", memory.find_secrets
+    yield "sources", memory.sources
+    yield "diff", lambda: memory.diff("7d")
+    yield "diff(actor)", lambda: memory.diff("7d", actor="ann").by_source()
+    yield "standings", memory.standings
+    yield "warnings", memory.warnings
+    yield "warnings(near)", lambda: memory.warnings(near="asks for a column")
+    yield "get_warning", lambda: memory.get_warning(WARNING)
+    yield "latest", lambda: memory.latest(*threads)
+    yield "pending", memory.pending
+    yield "reported", memory.reported
+    yield "expired", memory.expired
+    yield "expired(evicted)", lambda: memory.expired(why="evicted")
+    yield "to_judge", lambda: list(memory.to_judge())
+    yield "audit", lambda: list(memory.audit())
+    for sort in ("newest", "oldest", "shown", "successes", "use"):
+        yield f"page_of_cases({sort})", lambda sort=sort: memory.page_of_cases(sort=sort, limit=5)
+    yield "page_of_cases(search)", lambda: memory.page_of_cases(search="fix")
+    yield "page_of_cases(where)", lambda: memory.page_of_cases(where={"n": {"$gte": 1}})
+    yield "page_of_cases(pinned)", lambda: memory.page_of_cases(state="pinned")
+    yield "order_of_cases", lambda: memory.order_of_cases("use")
+    yield "page_of_episodes", memory.page_of_episodes
+    yield "page_of_audit", memory.page_of_audit
+    yield "judged", memory.judged
+    for one in cases:
+        yield "get", lambda one=one: memory.get(one)
+        yield "shown_in", lambda one=one: memory.shown_in(one)
+        yield "outcomes(case)", lambda one=one: memory.outcomes(case_id=one)
+        yield "neighbours", lambda one=one: memory.neighbours(one)
+    for one in episodes:
+        yield "get_episode", lambda one=one: memory.get_episode(one)
+        yield "decisions", lambda one=one: memory.decisions(one)
+        yield "outcomes", lambda one=one: memory.outcomes(episode_id=one)
+        yield "knows", lambda one=one: memory.knows(one)
+    yield "stats", memory.stats
+    yield "stats(everywhere)", lambda: memory.stats(everywhere=True)
+    yield "namespaces", memory.namespaces
+    yield "health", memory.health
+    yield "rewards", memory.rewards
+    yield "report", memory.report
+    yield "report(everywhere)", lambda: memory.report(everywhere=True)
+    yield "export", lambda: memory.export(io.StringIO(), progress=False)
+    yield "backup", lambda: memory.backup(place / "backup")
+    yield "search", lambda: memory.search("task 1 of kind 1").error and None
+    yield "recall", lambda: memory.recall("task 1 of kind 1").render()
+    yield "repr", lambda: (repr(memory), memory._repr_html_())
+    yield "examine", memory.examine
+
+
+IDS: dict[str, list[str]] = {"case": [], "episode": []}
+PAGES = (
+    "cases", "cases?sort=shown", "cases?sort=use", "cases?q=fix", "episodes", "judge", "warnings", f"warning?id={WARNING}", "learning",
+    "health", "audit", "forget?what=everything",
+)  # fmt: skip
+
+
+def pages(browser: Browser) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Yield every page of the inspector."""
+    several = (f"case?id={one}" for one in IDS["case"]), (f"episode?id={one}" for one in IDS["episode"])
+    for page in (*PAGES, *several[0], *several[1]):
+
+        def shown(page: str = page) -> str:
+            found = browser.get(f"/{page}")
+            if found.status_code == 500:
+                raise AssertionError(f"the page {page} failed")
+            return found.text
+
+        yield f"page {page.partition('?')[0]}", shown
+
+
+def shown(answer: Any) -> None:
+    """Look at an answer as people and programs do."""
+    _shown(answer)
