@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,6 +25,7 @@ from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.quarantine import decided_about, follow, move
 from cascade_memory.ledger.rows import (
+    check_columns,
     fetched,
     metadata_if_readable,
     solution_if_readable,
@@ -33,6 +33,7 @@ from cascade_memory.ledger.rows import (
     unpack_ints,
     usable,
 )
+from cascade_memory.ledger.rules import json_object
 from cascade_memory.ledger.stored_anew import set_hidden
 from cascade_memory.ledger.verdicts import SHOWN_AGAIN, check_as_seen, noted_of_cases, reopen
 from cascade_memory.ledger.verifications import reconsider
@@ -238,6 +239,7 @@ def replaced_outcome(connection: Connection, outcome: int) -> Before:
 
 def _entry(row: Sequence[Any]) -> AuditEntry:
     _, entry_id, at, namespace, actor, kind, subject, counts, note, made, hid, undoes, undone, can_undo, *_ = row
+    check_columns(texts=(entry_id, kind), maybe=(namespace, actor, subject, note, made, hid, undoes), moments=(at,))
     return AuditEntry(
         id=entry_id,
         at=at,
@@ -245,7 +247,7 @@ def _entry(row: Sequence[Any]) -> AuditEntry:
         actor=actor,
         action=kind,
         subject=subject,
-        counts=json.loads(counts),
+        counts=json_object(counts, "counts"),
         note=note,
         made=made,
         hid=hid,

@@ -102,8 +102,13 @@ def row_checks(connection: Connection) -> dict[str, tuple[str, Check]]:
     def case_vector(row: rules.Row) -> None:
         rules.unit_vector(row["vector"], dimension)
 
-    def field(row: rules.Row) -> None:
-        rules.field(row if isinstance(connection, sqlite3.Connection) else {**row, "value": ""})  # others encode the value
+    def field(owner: str) -> tuple[str, Check]:
+        def check(row: rules.Row) -> None:
+            rules.whole(row[owner], owner)
+            rules.whole(row["namespace"], "namespace", 1, _NAMESPACES)
+            rules.field(row if isinstance(connection, sqlite3.Connection) else {**row, "value": ""})  # others encode the value
+
+        return owner, check
 
     def failure(row: rules.Row) -> None:
         _numbered(row)
@@ -122,16 +127,16 @@ def row_checks(connection: Connection) -> dict[str, tuple[str, Check]]:
         "cases": ("key", _case),
         "case_text": ("key", _case_text),
         "case_vector": ("key", case_vector),
-        "field": ("cases_key", field),
+        "field": field("cases_key"),
         "recall": ("key", _recall),
         "outcome": ("key", _outcome),
         "addition": ("key", _addition),
-        "outcome_field": ("outcome", field),
-        "addition_field": ("addition", field),
-        "episode_field": ("episode", field),
+        "outcome_field": field("outcome"),
+        "addition_field": field("addition"),
+        "episode_field": field("episode"),
         "expired": ("key", _expired),
         "expired_vector": ("key", case_vector),
-        "expired_field": ("expired", field),
+        "expired_field": field("expired"),
         "change": ("seq", _change),
         "event": ("key", _event),
         "action": ("key", rules.action),

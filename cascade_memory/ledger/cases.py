@@ -21,9 +21,9 @@ from cascade_memory.ledger.filters import ADDITIONS, CASES, keep_fields
 from cascade_memory.ledger.rows import (
     KEYS,
     SET_VECTOR,
+    check_columns,
     fetched,
     fetched_for,
-    is_finite,
     pack_floats,
     pack_metadata,
     pack_solution,
@@ -363,8 +363,7 @@ def _many_characters() -> Callable[[list[Any]], bool]:
 
 
 def _case(row: Sequence[Any]) -> Case:
-    if not _is_case(row):
-        raise TypeError("a column of this case has a value of the wrong type")
+    check_columns(texts=(*row[:6], row[12]), maybe=(row[6], row[15], row[16]), numbers=(*row[8:12], row[17]), moments=row[7:8])
     return Case(
         id=row[0],
         query=row[1],
@@ -384,12 +383,6 @@ def _case(row: Sequence[Any]) -> Case:
         channel=row[16],
         trust=row[17],
     )
-
-
-def _is_case(row: Sequence[Any]) -> bool:
-    texts, numbers = [row[place] for place in (0, 1, 2, 3, 4, 5, 12)], [*row[7:12], row[17]]
-    known = all(row[place] is None or type(row[place]) is str for place in (6, 15, 16))
-    return known and all(type(text) is str for text in texts) and all(map(is_finite, numbers))
 
 
 def _metadata(text: str) -> dict[str, Any]:

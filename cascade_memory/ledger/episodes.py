@@ -17,7 +17,7 @@ from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.provenance import conditions
 from cascade_memory.ledger.recalls import shown_cases
 from cascade_memory.ledger.reports import check_room, take_back_report
-from cascade_memory.ledger.rows import fetched, is_finite, metadata_if_readable, pack_solution, solution_if_readable, usable
+from cascade_memory.ledger.rows import check_columns, fetched, metadata_if_readable, pack_solution, solution_if_readable, usable
 
 _SET = """VALUES (?, ?, ?, ?, ?) ON CONFLICT (episode) DO UPDATE SET status = excluded.status,
   solution_kind = excluded.solution_kind, solution = excluded.solution, at = excluded.at"""
@@ -144,15 +144,12 @@ def read_episode(connection: Connection, episode_id: str) -> Episode | None:
     return _episode(connection, rows[0]) if rows else None
 
 
-def _is_episode(row: Sequence[Any]) -> bool:
-    moments = [row[6], *(row[place] for place in (7, 8) if row[place] is not None)]
-    known = all(row[place] is None or type(row[place]) is str for place in (9, 13, 14, 19, 20))
-    return known and all(type(text) is str for text in row[1:6]) and all(is_finite(moment) for moment in moments)
-
-
 def _episode(connection: Connection, row: Sequence[Any]) -> Episode:
-    if not _is_episode(row):
-        raise StoreCorrupt("the ledger has an episode that cannot be read; mend it: cascade-memory doctor --fix")
+    try:
+        numbers = [value for value in (row[8], row[12]) if value is not None]
+        check_columns(texts=row[1:6], maybe=(*row[9:10], row[13], row[14], *row[19:21]), numbers=numbers, moments=row[6:8])
+    except TypeError as error:
+        raise StoreCorrupt("the ledger has an episode that cannot be read; mend it: cascade-memory doctor --fix") from error
     shown = shown_cases(connection, row[0])
     ids = [
         found[0]

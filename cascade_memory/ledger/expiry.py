@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from cascade_memory.domain.actions import NewAction, only
 from cascade_memory.domain.case import ExpiredCase
 from cascade_memory.domain.records import EXPIRED, Expiring
 from cascade_memory.ledger import action_log, room, running, set_aside
 from cascade_memory.ledger.database import Database
-from cascade_memory.ledger.rows import solution_of
+from cascade_memory.ledger.rows import check_columns, fetched, solution_of, usable
 
 _AT_ONCE = 200  # per transaction, so that others can write in between
 _LOOK_AGAIN = 3600.0  # running time is recorded at least this often, in seconds
@@ -59,24 +60,10 @@ class SQLExpiry:
         """Return the cases that were set aside for this reason and can be brought back, oldest first."""
         with self._connections.read() as connection:
             run = running.seen(connection)
-            rows = connection.execute(
-                """SELECT expired.id, namespace.name, query, record, expired_at, until_run FROM expired
-                   JOIN namespace ON namespace.id = expired.namespace
-                   WHERE expired.namespace = ? AND until_run >= ? AND why = ? ORDER BY key""",
-                (namespace, run, why),
-            )
-            return [
-                ExpiredCase(
-                    id=row[0],
-                    namespace=row[1],
-                    query=row[2],
-                    solution=solution_of((rest := json.loads(row[3]))["kind"], rest["text"]),
-                    expired_at=row[4],
-                    seconds_left=row[5] - run,
-                    why=why,
-                )
-                for row in rows
-            ]
+            query = """SELECT expired.id, namespace.name, query, record, expired_at, until_run FROM expired
+                       JOIN namespace ON namespace.id = expired.namespace
+                       WHERE expired.namespace = ? AND until_run >= ? AND why = ? ORDER BY key"""
+            return usable(fetched(connection, query, (namespace, run, why)), lambda row: _expired(row, run, why))
 
     def keys_of(self, namespace: int, ids: Sequence[str]) -> dict[str, int]:
         """Return the keys of expired cases by id."""
@@ -101,3 +88,17 @@ class SQLExpiry:
             ids_back = [row[1] for row in back]
             action_log.write(connection, namespace, action, subject=only(ids_back), counts={"cases": len(back)})
             return ids_back
+
+
+def _expired(row: Sequence[Any], run: float, why: str) -> ExpiredCase:
+    rest = json.loads(row[3])
+    check_columns(texts=row[:3], numbers=row[5:6], moments=row[4:5])
+    return ExpiredCase(
+        id=row[0],
+        namespace=row[1],
+        query=row[2],
+        solution=solution_of(rest["kind"], rest["text"]),
+        expired_at=row[4],
+        seconds_left=row[5] - run,
+        why=why,
+    )

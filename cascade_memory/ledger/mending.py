@@ -236,6 +236,7 @@ def _failure(connection: Connection, key: Any, embed: Embed) -> str:
             asked = _row(connection, query, key)["query"]
         if any(type(value) is Undecodable for value in row.values()):
             raise InvalidInput("a text of the failure is lost")
+        rules.whole(row["namespace"], "namespace", 1)
         failure_rules.failure(row)
         good = pack_floats(_vector(connection, None, asked, embed))
         connection.execute("UPDATE failure SET vector = ? WHERE key = ?", (good, key))

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from cascade_memory.domain.provenance import ChangedCase, SourceRow, Wanted, level_of
 from cascade_memory.ledger.database import Database
-from cascade_memory.ledger.rows import fetched, usable
+from cascade_memory.ledger.rows import check_columns, fetched, usable
 
 _Key: TypeAlias = "tuple[str | None, str | None]"
 
@@ -52,6 +52,7 @@ class SQLProvenance:
         found: dict[_Key, SourceRow] = {}
 
         def add(row: Sequence[Any], **counted: Any) -> None:
+            check_columns(maybe=row[:2], moments=row[-2:])
             key = (row[0], row[1])
             known = found.get(key) or SourceRow(actor=row[0], channel=row[1], first_seen=row[-2])
             seen = {"first_seen": min(known.first_seen, row[-2]), "last_seen": max(known.last_seen, row[-1])}
@@ -106,6 +107,7 @@ def conditions(wanted: Wanted, table: str, moment: str) -> tuple[str, list[Any]]
 
 def _changed(row: Sequence[Any]) -> ChangedCase:
     case_id, query, actor, channel, source, trust, at, why = row
+    check_columns(texts=(case_id, query, source, why), maybe=(actor, channel), numbers=(trust,), moments=(at,))
     return ChangedCase(
         id=case_id, query=query, actor=actor, channel=channel, source=source, trust=int(trust), at=float(at), why=why
     )

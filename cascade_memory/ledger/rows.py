@@ -21,7 +21,8 @@ from cascade_memory.redaction.saying import log_of
 SET_FACT = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 SET_VECTOR = "INSERT INTO {} VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET vector = excluded.vector"
 KEYS = "<keys>"  # where ``fetched_for`` puts the question marks
-_GREATEST = 2.0**62  # of a number: times, counts and rewards are far below
+_GREATEST = 2.0**62  # of a number: counts and rewards are far below
+LAST_MOMENT = 253_402_300_799.0  # the end of the year 9999
 _CHUNK = 500  # SQL parameters per statement
 NORM_TOLERANCE = 4e-3  # of the squared norm
 _T = TypeVar("_T")
@@ -108,6 +109,7 @@ def unpack_solution(kind: str | None, text: str | None) -> Solution | None:
     """
     if kind is None or text is None:
         return None
+    check_columns(texts=[text])
     return Trajectory.from_json(text) if kind == "trajectory" else text
 
 
@@ -171,6 +173,31 @@ def _replaced(raw: bytes) -> str:
 def is_finite(value: object) -> bool:
     """Say whether a column that holds a number does so: of an edited row it may hold anything."""
     return type(value) in (int, float) and -_GREATEST < cast("float", value) < _GREATEST
+
+
+def check_columns(
+    *,
+    texts: Iterable[object] = (),
+    maybe: Iterable[object] = (),
+    numbers: Iterable[object] = (),
+    moments: Iterable[object] = (),
+) -> None:
+    """Raise if columns do not have the types that their table says: of an edited row they may hold anything.
+
+    ``maybe`` are texts or None, ``moments`` seconds since 1970, or None. What is made of a row can then be shown and compared.
+
+    >>> check_columns(texts=["id"], maybe=[None], numbers=[0.5], moments=[1e300])
+    Traceback (most recent call last):
+    TypeError: a column has a value that its table cannot have
+    """
+    good = (
+        all(type(text) is str for text in texts)
+        and all(text is None or type(text) is str for text in maybe)
+        and all(map(is_finite, numbers))
+        and all(moment is None or (is_finite(moment) and 0 <= cast("float", moment) <= LAST_MOMENT) for moment in moments)
+    )
+    if not good:
+        raise TypeError("a column has a value that its table cannot have")
 
 
 def usable(rows: Iterable[Any], read: Callable[[Any], _T]) -> list[_T]:

@@ -28,13 +28,12 @@ from cascade_memory.domain.validation import (
 )
 from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.ledger.compaction import NUMBERS
-from cascade_memory.ledger.rows import unpack_floats, unpack_ints, unpack_solution
+from cascade_memory.ledger.rows import LAST_MOMENT, unpack_floats, unpack_ints, unpack_solution
 from cascade_memory.redaction.marking import cut_short
 
 Row: TypeAlias = Mapping[str, Any]
 
 GREATEST = 2**53  # greatest key or count
-_LAST_MOMENT = 253_402_300_799.0  # the end of the year 9999
 _LARGEST = 1e12  # greatest absolute value of a feature
 _TOLERANCE = 1e-3  # for sums of floating-point numbers
 _NAME_CHARS = 10_000  # of a policy or an encoder: users may choose any name
@@ -75,7 +74,7 @@ def number(value: object, name: str, low: float, high: float) -> float:
 
 def moment(value: object, name: str) -> float:
     """Check a time: seconds since 1970."""
-    return number(value, name, 0.0, _LAST_MOMENT)
+    return number(value, name, 0.0, LAST_MOMENT)
 
 
 def one_of(value: object, allowed: tuple[str, ...], name: str) -> str:

@@ -38,7 +38,9 @@ def everything(path: Path, patch: Any) -> None:
     memory.add([(f"known {i}", f"fix {i}", {"user": f"u{i}", "n": i, "good": True}) for i in range(3)], actor="bob")
     for i in range(6):
         recall = memory.recall(f"task {i} of kind {i % 2}", thread_id="t1", metadata={"user": "u1"}, actor="ann")
-        memory.reward(recall.episode_id, float(i % 3 != 0), solution=f"solution {i % 2}", metadata={"user": "u1"}, ticket=recall.ticket)
+        memory.reward(
+            recall.episode_id, float(i % 3 != 0), solution=f"solution {i % 2}", metadata={"user": "u1"}, ticket=recall.ticket
+        )
     fail_once(memory, actor="ann")
     check_once(memory)
     agent = memory.recall("what an agent did", actor="eve")
