@@ -19,9 +19,11 @@ from cascade_memory.ledger import running
 from cascade_memory.memory.memory import Memory
 
 ODD: tuple[Any, ...] = (
-    None, 0, -1, 7, 2**53 + 1, 2**63 - 1, -(2**63), 0.5, -0.5, 1e300, 9e999, -9e999, "", "x", "\x00", "\N{GRINNING FACE}", "{", "[]", "{}",
-    "null", "NaN", "1e999", "9" * 5_000, "[" * 50_000, '["x"]', '{"key": 1e999, "seq": null}', '[1e999, "x", []]', '["hashing", 1e999]',
-    '{"x": [1]}', '{"x": -1e999, "kept": "x"}', '{"episode": [], "metadata": "{", "kind": 7}', b"", b"\x00", b"\xff\x80\xc3", b"\x00" * 8,
+    None, 0, -1, 7, 2**53 + 1, 2**63 - 1, -(2**63), 0.5, -0.5, 1e300, 9e999, -9e999, "", "x", "\x00", "\N{GRINNING FACE}", "{",
+    "[]", "{}", "null", "NaN", "1e999", "9" * 5_000, "[" * 50_000, '["x"]', '{"key": 1e999, "seq": null}', '[1e999, "x", []]',
+    '["hashing", 1e999]',
+    '{"x": [1]}', '{"x": -1e999, "kept": "x"}', '{"episode": [], "metadata": "{", "kind": 7}',
+    b"", b"\x00", b"\xff\x80\xc3", b"\x00" * 8,
     b"\xff" * 7, b"\x00\x00\xc0\x7f" * 4, '{"steps": [{"action": 5}]}', "trajectory", "a" * 70_000,
 )  # fmt: skip
 NOT_UTF8 = object()  # a text that is not UTF-8
@@ -106,7 +108,7 @@ def _chosen(connection: sqlite3.Connection, table: str, row: int | None) -> str:
 # -- reading -------------------------------------------------------------------------------------------------------------
 
 
-def _shown(found: Any) -> None:
+def shown(found: Any) -> None:
     """Look at an answer as people and programs do."""
     for one in found if isinstance(found, (list, tuple)) else [found]:
         repr(one)
@@ -116,15 +118,23 @@ def _shown(found: Any) -> None:
             one._repr_html_()
 
 
-def verbs(memory: Memory, place: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
+class Ids:
+    """The ids of some cases and episodes, as they were before anybody edited them."""
+
+    def __init__(self, file: Path) -> None:
+        with contextlib.closing(sqlite3.connect(file)) as connection:
+            self.cases = [one for (one,) in connection.execute("SELECT id FROM cases LIMIT 2")]
+            self.episodes = [one for (one,) in connection.execute("SELECT id FROM episode ORDER BY key DESC LIMIT 4")]
+
+
+def verbs(memory: Memory, ids: Ids, place: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Yield every verb that only reads, by name."""
-    engine = engine_of(memory)
-    with engine.parts.ledger.connections.read() as connection:  # ids as they were stored
-        (cases, episodes, threads) = (
-            [one for (one,) in connection.execute(query) if isinstance(one, str)]
-            for query in ("SELECT CAST(id AS BLOB) FROM cases", "SELECT CAST(id AS BLOB) FROM episode", "SELECT 't1'")
-        )
-    cases, episodes = IDS["case"] or cases, IDS["episode"] or episodes
+    yield from _lists(memory)
+    yield from _single(memory, ids)
+    yield from _wholes(memory, place)
+
+
+def _lists(memory: Memory) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "cases", lambda: list(memory.cases())
     yield "cases(where)", lambda: list(memory.cases(where={"user": "u1"}))
     yield "episodes", lambda: list(memory.episodes())
@@ -137,7 +147,7 @@ def verbs(memory: Memory, place: Path) -> Iterator[tuple[str, Callable[[], Any]]
     yield "warnings", memory.warnings
     yield "warnings(near)", lambda: memory.warnings(near="asks for a column")
     yield "get_warning", lambda: memory.get_warning(WARNING)
-    yield "latest", lambda: memory.latest(*threads)
+    yield "latest", lambda: memory.latest("t1")
     yield "pending", memory.pending
     yield "reported", memory.reported
     yield "expired", memory.expired
@@ -153,16 +163,22 @@ def verbs(memory: Memory, place: Path) -> Iterator[tuple[str, Callable[[], Any]]
     yield "page_of_episodes", memory.page_of_episodes
     yield "page_of_audit", memory.page_of_audit
     yield "judged", memory.judged
-    for one in cases:
+
+
+def _single(memory: Memory, ids: Ids) -> Iterator[tuple[str, Callable[[], Any]]]:
+    for one in ids.cases:
         yield "get", lambda one=one: memory.get(one)
         yield "shown_in", lambda one=one: memory.shown_in(one)
         yield "outcomes(case)", lambda one=one: memory.outcomes(case_id=one)
         yield "neighbours", lambda one=one: memory.neighbours(one)
-    for one in episodes:
+    for one in ids.episodes:
         yield "get_episode", lambda one=one: memory.get_episode(one)
         yield "decisions", lambda one=one: memory.decisions(one)
         yield "outcomes", lambda one=one: memory.outcomes(episode_id=one)
         yield "knows", lambda one=one: memory.knows(one)
+
+
+def _wholes(memory: Memory, place: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "stats", memory.stats
     yield "stats(everywhere)", lambda: memory.stats(everywhere=True)
     yield "namespaces", memory.namespaces
@@ -178,17 +194,15 @@ def verbs(memory: Memory, place: Path) -> Iterator[tuple[str, Callable[[], Any]]
     yield "examine", memory.examine
 
 
-IDS: dict[str, list[str]] = {"case": [], "episode": []}
 PAGES = (
-    "cases", "cases?sort=shown", "cases?sort=use", "cases?q=fix", "episodes", "judge", "warnings", f"warning?id={WARNING}", "learning",
-    "health", "audit", "forget?what=everything",
+    "cases", "cases?sort=shown", "cases?sort=use", "cases?q=fix", "episodes", "judge", "warnings", f"warning?id={WARNING}",
+    "learning", "health", "audit", "forget?what=everything",
 )  # fmt: skip
 
 
-def pages(browser: Browser) -> Iterator[tuple[str, Callable[[], str]]]:
+def pages(browser: Browser, ids: Ids) -> Iterator[tuple[str, Callable[[], str]]]:
     """Yield every page of the inspector."""
-    several = (f"case?id={one}" for one in IDS["case"]), (f"episode?id={one}" for one in IDS["episode"])
-    for page in (*PAGES, *several[0], *several[1]):
+    for page in (*PAGES, *(f"case?id={one}" for one in ids.cases), *(f"episode?id={one}" for one in ids.episodes)):
 
         def shown(page: str = page) -> str:
             found = browser.get(f"/{page}")
@@ -197,8 +211,3 @@ def pages(browser: Browser) -> Iterator[tuple[str, Callable[[], str]]]:
             return found.text
 
         yield f"page {page.partition('?')[0]}", shown
-
-
-def shown(answer: Any) -> None:
-    """Look at an answer as people and programs do."""
-    _shown(answer)
