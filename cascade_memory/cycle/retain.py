@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from cascade_memory.bandit.case_worth import novelty, worth
 from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.digests import pair_key
+from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.records import CaseRecords, NewCase, Unkept, Unsettled
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.trust import NOBODY, ByWhom
-from cascade_memory.domain.validation import MetadataValue, check_query
+from cascade_memory.domain.validation import check_query
 from cascade_memory.ports.ledger import Ledger
 
 _SLACK = 0.05  # share of the limit that is cleared at once: rating all cases for each new one costs too much

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.trajectory import Solution, solution_text
-from cascade_memory.domain.validation import MetadataValue, check_text
+from cascade_memory.domain.validation import check_text
 from cascade_memory.errors import InvalidInput
 from cascade_memory.redaction.finding import find
 from cascade_memory.visible import shown_visibly, visible

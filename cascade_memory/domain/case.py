@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from cascade_memory.domain.display import by_whom
 from cascade_memory.domain.episode import fingerprint
+from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.trajectory import Solution, solution_text
 from cascade_memory.domain.trust import named
-from cascade_memory.domain.validation import MetadataValue
-from cascade_memory.errors import InvalidInput
+from cascade_memory.domain.validation import check_word
 from cascade_memory.looks.card import Card, Entry, Facts
 from cascade_memory.visible import shown_visibly
 
@@ -23,9 +23,7 @@ def check_why(why: object) -> str:
     >>> check_why("evicted")
     'evicted'
     """
-    if not isinstance(why, str) or why not in WHY:
-        raise InvalidInput(f"why must be one of {', '.join(WHY)}, not {why!r}")
-    return why
+    return check_word(why, WHY, "why")
 
 
 @shown_visibly

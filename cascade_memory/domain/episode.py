@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
 from cascade_memory.domain.display import by_whom, number
+from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.trajectory import Solution, Trajectory, solution_text
-from cascade_memory.domain.validation import MetadataValue
-from cascade_memory.errors import InvalidInput, UnknownEpisode
+from cascade_memory.domain.validation import check_word
+from cascade_memory.errors import UnknownEpisode
 from cascade_memory.looks.card import Card, Entry, Facts
 from cascade_memory.visible import shown_visibly
 
@@ -31,9 +32,7 @@ def check_source(source: object) -> str:
     >>> check_source("human")
     'human'
     """
-    if source not in SOURCES:
-        raise InvalidInput(f"source must be one of {', '.join(SOURCES)}, not {source!r}")
-    return str(source)
+    return source if type(source) is str and source in SOURCES else check_word(source, SOURCES, "source")
 
 
 def check_status(status: object) -> str:
@@ -42,9 +41,7 @@ def check_status(status: object) -> str:
     >>> check_status("settled")
     'settled'
     """
-    if status not in STATUSES:
-        raise InvalidInput(f"status must be one of {', '.join(STATUSES)}, not {status!r}")
-    return str(status)
+    return check_word(status, STATUSES, "status")
 
 
 def id_taken(episode_id: str) -> UnknownEpisode:

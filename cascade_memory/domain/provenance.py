@@ -39,7 +39,7 @@ class Wanted:
         Wanted(actor='ann', channel=None, since=None, until=None, trust=2)
         """
         return cls(
-            actor=NOBODY_NAMED if actor == NOBODY_NAMED else check_known_actor(actor),
+            actor=NOBODY_NAMED if type(actor) is str and actor == NOBODY_NAMED else check_known_actor(actor),
             channel=None if channel is None else check_channel(channel),
             since=moment_of(since, "since"),
             until=moment_of(until, "until"),

@@ -11,8 +11,8 @@ from typing import Protocol
 
 from cascade_memory.domain.cost import Cost, Spent
 from cascade_memory.domain.display import number, shorten
+from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.trajectory import Solution, Step, solution_text
-from cascade_memory.domain.validation import MetadataValue
 from cascade_memory.errors import InvalidInput, MemoryClosed
 from cascade_memory.looks.card import Card, Entry, Facts, Grid, Notes
 from cascade_memory.redaction.saying import warn

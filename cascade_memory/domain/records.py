@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.failure_warning import Blame
+from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.signed import Signed
 from cascade_memory.domain.trajectory import Solution
-from cascade_memory.domain.validation import MetadataValue
 
 Vector = NDArray[np.float32]
 

@@ -7,6 +7,8 @@ from types import MappingProxyType
 from typing import cast
 
 from cascade_memory.domain.episode import SOURCES
+from cascade_memory.domain.quoting import quoted
+from cascade_memory.domain.validation import check_whole, check_word
 from cascade_memory.errors import InvalidInput
 
 # How much an outcome teaches, by who judged it: a test is right, a judge often, and a thumb may mean many things.
@@ -40,14 +42,12 @@ def check_caps(caps: object) -> Mapping[str, int]:
     if caps is None:
         return CAPS
     if not isinstance(caps, Mapping):
-        raise InvalidInput(f'reward_caps must map sources to numbers, such as {{"user": 100}}, not {caps!r}')
-    given = cast("Mapping[object, object]", caps)
-    for source, most in given.items():
-        if source not in SOURCES:
-            raise InvalidInput(f"reward_caps has the source {source!r}, and there are {', '.join(SOURCES)}")
-        if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 0):
-            raise InvalidInput(f"the cap of {source!r} must be a whole number of at least 0, or None for no cap, not {most!r}")
-    caps_of = {**CAPS, **cast("Mapping[str, int | None]", given)}
+        raise InvalidInput(f'reward_caps must map sources to numbers, such as {{"user": 100}}, not {quoted(caps)}')
+    given: dict[str, int | None] = {}
+    for source, most in cast("Mapping[object, object]", caps).items():
+        name = check_word(source, SOURCES, "a source in reward_caps")
+        given[name] = None if most is None else check_whole(most, f"the cap of {name!r} (or None for no cap)")
+    caps_of: dict[str, int | None] = {**CAPS, **given}
     return {source: most for source, most in caps_of.items() if most is not None}
 
 

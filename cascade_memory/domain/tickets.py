@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from cascade_memory.domain.episode import check_source
+from cascade_memory.domain.quoting import quoted
 from cascade_memory.domain.validation import check_seconds
 from cascade_memory.errors import InvalidInput
 
@@ -33,7 +34,9 @@ class Tickets:
 
     def __post_init__(self) -> None:
         if isinstance(self.sources, str) or not isinstance(self.sources, Collection):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InvalidInput(f"sources must be a collection of sources, such as ('user', 'agent'), not {self.sources!r}")
+            raise InvalidInput(
+                f"sources must be a collection of sources, such as ('user', 'agent'), not {quoted(self.sources)}"
+            )
         for source in self.sources:
             check_source(source)
         if not self.seconds:

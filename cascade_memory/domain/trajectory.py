@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, cast
 
-from cascade_memory.domain.validation import MAX_SOLUTION_CHARS, check_text
+from cascade_memory.domain.plain_json import plain_json
+from cascade_memory.domain.validation import MAX_SOLUTION_CHARS, check_text, check_whole
 from cascade_memory.errors import InvalidInput
 from cascade_memory.redaction.marking import cut_short
 from cascade_memory.visible import shown_visibly
+
+_MOST_STEPS = MAX_SOLUTION_CHARS // 2  # each takes a character and a line break
 
 
 @shown_visibly
@@ -33,16 +37,18 @@ class Step:
 
     def __post_init__(self) -> None:
         if self.tool is not None:
-            check_text(self.tool, "step.tool", MAX_SOLUTION_CHARS)
-        try:
-            arguments = json.dumps(dict(self.arguments), ensure_ascii=False, sort_keys=True, allow_nan=False)
-        except (TypeError, ValueError) as error:
-            raise InvalidInput(f"step.arguments must be a mapping of plain JSON: {error}") from error
+            object.__setattr__(self, "tool", check_text(self.tool, "step.tool", MAX_SOLUTION_CHARS))
+        if type(self.failed) is not bool:
+            object.__setattr__(self, "failed", check_whole(self.failed, "step.failed", 0, 1) == 1)
+        plain = plain_json(self.arguments, "step.arguments")
+        object.__setattr__(self, "arguments", plain)
+        arguments = json.dumps(plain, ensure_ascii=False, sort_keys=True)
         check_text(arguments, "step.arguments", MAX_SOLUTION_CHARS)
         if self.tool is not None and not self.action:
             object.__setattr__(self, "action", f"{self.tool}({arguments})")
         for name in ("action", "observation", "thought"):
-            check_text(getattr(self, name), f"step.{name}", MAX_SOLUTION_CHARS, allow_empty=True)
+            text = check_text(getattr(self, name), f"step.{name}", MAX_SOLUTION_CHARS, allow_empty=True)
+            object.__setattr__(self, name, text)
         if not (self.action or self.thought):
             raise InvalidInput("a step needs an action, a tool or a thought")
 
@@ -72,11 +78,15 @@ class Trajectory:
     answer: str = ""
 
     def __post_init__(self) -> None:
-        steps = tuple(self.steps)
+        given = cast("object", self.steps)
+        steps = tuple(itertools.islice(given, _MOST_STEPS + 1)) if isinstance(given, Iterable) else ()
         if not steps or not all(isinstance(step, Step) for step in cast("tuple[object, ...]", steps)):
             raise InvalidInput("a trajectory needs at least one Step(action=..., observation=...)")
+        if len(steps) > _MOST_STEPS:
+            raise InvalidInput(f"a trajectory has {_MOST_STEPS:,} steps at most; leave out those that do not matter")
         object.__setattr__(self, "steps", steps)
-        check_text(self.answer, "trajectory.answer", MAX_SOLUTION_CHARS, allow_empty=True)
+        answer = check_text(self.answer, "trajectory.answer", MAX_SOLUTION_CHARS, allow_empty=True)
+        object.__setattr__(self, "answer", answer)
 
     def as_text(self) -> str:
         """Render all steps and the answer."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from cascade_memory.domain.episode import SOURCES
-from cascade_memory.errors import InvalidInput
+from cascade_memory.domain.validation import check_word
 
 # The greater, the more it counts. Of two sources with the same level, neither is better than the other.
 LEVELS: Mapping[str, int] = {"agent": 0, "user": 1, "judge": 2, "host": 3, "env": 3, "human": 4}
@@ -51,9 +51,7 @@ def check_min_trust(source: object, name: str = "min_trust") -> int | None:
     """
     if source is None:
         return None
-    if not isinstance(source, str) or source not in LEVELS:
-        raise InvalidInput(f"{name} must be None or one of {', '.join(SOURCES)}, not {source!r}")
-    return LEVELS[source]
+    return LEVELS[check_word(source, SOURCES, name)]
 
 
 def check_channel(channel: object) -> str:
@@ -64,6 +62,4 @@ def check_channel(channel: object) -> str:
     """
     if channel is None:
         return CHANNELS[0]
-    if not isinstance(channel, str) or channel not in CHANNELS:
-        raise InvalidInput(f"channel must be one of {', '.join(CHANNELS)}, not {channel!r}")
-    return channel
+    return check_word(channel, CHANNELS, "channel")

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from datetime import timedelta
 from numbers import Real
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 from uuid import UUID
 
+from cascade_memory.domain.quoting import quoted
 from cascade_memory.errors import InvalidInput
-
-MetadataValue: TypeAlias = "str | int | float | bool | list[str] | list[int] | list[float] | list[bool]"
-Metadata: TypeAlias = Mapping[str, MetadataValue]
 
 MAX_QUERY_CHARS = 100_000
 MAX_SOLUTION_CHARS = 1_000_000
 MAX_NAMESPACE_CHARS = 256
 MAX_ID_CHARS = 256
 ADVICE_CHARS = 4_000
-RESERVED_PREFIX = "cascade_"  # the prefix of our own metadata keys in Chroma, beside the user's keys
-_INT64 = 2**63
+
+# What a caller passes and what a row of the ledger holds is checked against the same limits. A number that the door lets in and
+# the rules for rows do not would be stored, and then no backup and no import would take it.
+GREATEST = 2**53  # greatest key or count: floats and JSON hold every whole number up to it
+LAST_MOMENT = 253_402_300_799.0  # the end of the year 9999, in seconds since 1970
+LONGEST = 36_525 * 86_400.0  # seconds, a century: locks take no much longer times
 
 # Hints for error messages: what to pass instead of an empty text.
 _WANTED = {
@@ -56,6 +58,7 @@ def check_text(value: object, name: str, limit: int, *, allow_empty: bool = Fals
     """
     if not isinstance(value, str):
         raise InvalidInput(f"{name} must be a string, not {type(value).__name__}")
+    value = str.__str__(value)  # of exactly this type: a class of its own may say anything of its length
     if not allow_empty and not value.strip():
         raise InvalidInput(f"{name} is empty; pass {_WANTED.get(name, 'some text')}")
     if len(value) > limit:
@@ -106,49 +109,15 @@ def check_id(value: object, name: str) -> str:
     return check_text(str(value) if isinstance(value, UUID) else value, name, MAX_ID_CHARS)
 
 
-def check_k(k: object, name: str = "k") -> int:
-    """Check how many cases are asked for.
+def check_word(value: object, allowed: Sequence[str], name: str) -> str:
+    """Check that a value is one of some words.
 
-    >>> check_k(3)
-    3
+    >>> check_word("ok", ("ok", "error"), "status")
+    'ok'
     """
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise InvalidInput(f"{name} must be a whole number of at least 1, not {k!r}")
-    return k
-
-
-def check_reward(value: object, name: str = "reward") -> float:
-    """Check a reward, or another number in [0, 1], and return it as a float; booleans count as 0 and 1.
-
-    >>> check_reward(True)
-    1.0
-    """
-    number: float
-    if isinstance(value, bool):
-        return float(value)
-    if isinstance(value, Real):
-        number = float(value)
-    elif hasattr(value, "item"):  # a numpy or torch scalar
-        try:
-            number = float(cast("Any", value).item())
-        except (TypeError, ValueError) as error:
-            raise InvalidInput(f"{name} must be one number in [0, 1], not {value!r}") from error
-    else:
-        raise InvalidInput(f"{name} must be a number in [0, 1] or a bool, not {type(value).__name__}")
-    if math.isnan(number) or not 0.0 <= number <= 1.0:
-        raise InvalidInput(f"{name} must lie in [0, 1], not {number!r}; scale it first")
-    return number
-
-
-def check_share(value: object, name: str) -> float:
-    """Check a probability such as ``holdout``: from 0 (never) to below 1.
-
-    >>> check_share(0.05, "holdout")
-    0.05
-    """
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 <= value < 1.0:
-        raise InvalidInput(f"{name} must be a number from 0 to below 1, such as 0.05, not {value!r}")
-    return float(value)
+    if not isinstance(value, str) or (word := str.__str__(value)) not in allowed:
+        raise InvalidInput(f"{name} must be one of {', '.join(allowed)}, not {quoted(value)}")
+    return word
 
 
 def check_callable(value: object, name: str) -> None:
@@ -157,15 +126,109 @@ def check_callable(value: object, name: str) -> None:
         raise InvalidInput(f"{name} must be a function, not {type(value).__name__}")
 
 
+# -- numbers ---------------------------------------------------------------------------------------------------------------
+
+
+def exact(value: object) -> int | float | None:
+    """Return an int or a float as one of exactly these types, whose comparisons nobody has changed; None for anything else.
+
+    >>> exact(3), exact(0.5), exact(True)
+    (3, 0.5, None)
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return int.__index__(value)
+    return float.__pos__(value) if isinstance(value, float) else None
+
+
+def check_whole(value: object, name: str, low: int = 0, high: int = GREATEST) -> int:
+    """Check a whole number within bounds.
+
+    >>> check_whole(True, "copies")
+    Traceback (most recent call last):
+    cascade_memory.errors.InvalidInput: copies must be a whole number from 0 to 9,007,199,254,740,992, not True
+    """
+    number = exact(value)
+    if not isinstance(number, int) or not low <= number <= high:
+        raise InvalidInput(f"{name} must be a whole number from {low:,} to {high:,}, not {quoted(value)}")
+    return number
+
+
+def check_number(value: object, name: str, low: float, high: float) -> float:
+    """Check a number within bounds; nan is refused.
+
+    >>> check_number(1e300, "novelty", 0.0, 1.0)
+    Traceback (most recent call last):
+    cascade_memory.errors.InvalidInput: novelty must be a number from 0 to 1, not 1e+300
+    """
+    number = exact(value)
+    if number is None or not low <= number <= high:
+        raise InvalidInput(f"{name} must be a number from {low:g} to {high:g}, not {quoted(value)}")
+    return float(number)
+
+
+def check_k(k: object, name: str = "k") -> int:
+    """Check how many cases are asked for.
+
+    >>> check_k(3)
+    3
+    """
+    return check_whole(k, name, 1)
+
+
+def check_reward(value: object, name: str = "reward") -> float:
+    """Check a reward, or another number in [0, 1], and return it as a float; booleans count as 0 and 1.
+
+    >>> check_reward(True), check_reward(-0.0)
+    (1.0, 0.0)
+    """
+    if isinstance(value, bool):
+        return float(value)
+    number = _as_float(value, name) if (plain := exact(value)) is None else plain
+    if not 0 <= number <= 1:
+        raise InvalidInput(f"{name} must lie in [0, 1], not {quoted(number)}; scale it first")
+    return float(number) + 0.0
+
+
+def _as_float(value: object, name: str) -> float:
+    """Return a number of another type, such as a fraction or a scalar of numpy or torch."""
+    if not isinstance(value, Real) and not hasattr(value, "item"):
+        raise InvalidInput(f"{name} must be a number in [0, 1] or a bool, not {quoted(value)}")
+    try:
+        return float(value if isinstance(value, Real) else cast("Any", value).item())
+    except Exception as error:
+        raise InvalidInput(f"{name} must be one number in [0, 1], not {quoted(value)}") from error
+
+
+def check_share(value: object, name: str) -> float:
+    """Check a probability such as ``holdout``: from 0 (never) to below 1.
+
+    >>> check_share(0.05, "holdout")
+    0.05
+    """
+    number = exact(value)
+    if number is None or not 0.0 <= number < 1.0:
+        raise InvalidInput(f"{name} must be a number from 0 to below 1, such as 0.05, not {quoted(value)}")
+    return float(number)
+
+
+def check_moment(value: object, name: str) -> float:
+    """Check a time: seconds since 1970, up to the end of the year 9999."""
+    return check_number(value, name, 0.0, LAST_MOMENT)
+
+
 def check_seconds(value: object, name: str = "older_than") -> float:
-    """Check a duration, and return it in seconds.
+    """Check a duration of at most a century, and return it in seconds.
 
     >>> check_seconds(timedelta(minutes=1))
     60.0
     """
-    seconds = value.total_seconds() if isinstance(value, timedelta) else value
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < math.inf:
-        raise InvalidInput(f"{name} must be a number of seconds or a timedelta, not {value!r}")
+    seconds = exact(value.total_seconds() if isinstance(value, timedelta) else value)
+    if seconds is None or not 0 <= seconds < math.inf:
+        raise InvalidInput(f"{name} must be a number of seconds or a timedelta, not {quoted(value)}")
+    if seconds > LONGEST:
+        raise InvalidInput(f"{name} must be a century at most ({LONGEST:,.0f} seconds), not {quoted(seconds)} seconds")
     return float(seconds)
 
 
@@ -179,54 +242,3 @@ def check_duration(value: object, name: str) -> float:
     if not seconds:
         raise InvalidInput(f"{name} must be more than 0 seconds, or None for no limit")
     return seconds
-
-
-def check_metadata(metadata: object) -> dict[str, MetadataValue]:
-    """Check that Chroma, JSON and SQLite can all store ``metadata`` without changing it, and return a copy.
-
-    >>> check_metadata({"tool": "search", "steps": 4})
-    {'tool': 'search', 'steps': 4}
-    """
-    if metadata is None:
-        return {}
-    if not isinstance(metadata, Mapping):
-        raise InvalidInput(f"metadata must be a mapping, not {type(metadata).__name__}")
-    checked: dict[str, MetadataValue] = {}
-    for key, value in cast("Mapping[object, object]", metadata).items():
-        name = check_text(key, "a metadata key", MAX_ID_CHARS)
-        if name.startswith(("#", "$", RESERVED_PREFIX, "chroma:")):
-            raise InvalidInput(
-                f"metadata key {name!r} starts with '#', '$', 'chroma:' or '{RESERVED_PREFIX}', which are reserved; rename it"
-            )
-        checked[name] = _check_value(name, value)
-    return checked
-
-
-def _check_value(key: str, value: object) -> MetadataValue:
-    if isinstance(value, list):
-        items = cast("list[object]", value)
-        if not items:
-            raise InvalidInput(f"metadata {key!r} is an empty list, which Chroma cannot hold; leave the key out")
-        kinds = {type(item) for item in items}
-        if len(kinds) > 1:
-            raise InvalidInput(f"metadata {key!r} mixes types in one list, which Chroma cannot hold; use one type")
-        return cast("MetadataValue", [_check_scalar(key, item) for item in items])
-    return _check_scalar(key, value)
-
-
-def _check_scalar(key: str, value: object) -> str | int | float | bool:
-    if type(value) is bool:
-        return value
-    if type(value) is str:
-        return check_text(value, f"metadata {key!r}", MAX_SOLUTION_CHARS, allow_empty=True)
-    if type(value) is int:
-        if not -_INT64 <= value < _INT64:
-            raise InvalidInput(f"metadata {key!r} is an integer beyond 64 bits; store it as text")
-        return value
-    if type(value) is float:
-        if not math.isfinite(value):
-            raise InvalidInput(f"metadata {key!r} is {value!r}, which would be dropped silently; leave the key out")
-        return value
-    raise InvalidInput(
-        f"metadata {key!r} is a {type(value).__name__}; only str, int, float, bool and lists of one of them can be stored"
-    )

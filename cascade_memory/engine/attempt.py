@@ -75,12 +75,15 @@ class Attempts:
         self._stuck: list[Job[Any]] = []
         self._counting = threading.Lock()
 
-    def make(self, deadline: float | None, work: Callable[[Attempt], Recall]) -> Recall:
-        """Return what was found within the deadline, or raise; without a deadline, work on the caller's own thread."""
+    def make(self, deadline: float | None, work: Callable[[Attempt], Recall], *, light: bool) -> Recall:
+        """Return what was found within the deadline, or raise; without a deadline, work on the caller's own thread.
+
+        Light is what takes the database a moment, however much is stored.
+        """
         attempt = Attempt(deadline)
         if deadline is None:
             return work(attempt)
-        if self._direct:
+        if self._direct and light:
             with patience(_SHARE * deadline):
                 return work(attempt)
         try:

@@ -19,10 +19,10 @@ from cascade_memory.domain.cost import Spent
 from cascade_memory.domain.episode import id_taken
 from cascade_memory.domain.exposure import Exposure
 from cascade_memory.domain.limits import Limits
+from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.recall import Candidate, Explanation, HeldBack, Recall, RecalledCase
 from cascade_memory.domain.records import Column, Opinion, RecallRecord
 from cascade_memory.domain.trust import ByWhom
-from cascade_memory.domain.validation import MetadataValue
 from cascade_memory.encoders.cosine import CosineEncoder
 from cascade_memory.engine.namespace_state import NamespaceState
 from cascade_memory.engine.parts import Parts

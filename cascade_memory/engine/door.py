@@ -12,14 +12,14 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from cascade_memory.domain.actions import NOTE_CHARS, check_note
 from cascade_memory.domain.case_text import CaseText
+from cascade_memory.domain.metadata import MetadataValue, check_metadata
+from cascade_memory.domain.quoting import quoted
 from cascade_memory.domain.trajectory import Solution, Step, Trajectory, check_solution
 from cascade_memory.domain.validation import (
     ADVICE_CHARS,
     MAX_ID_CHARS,
     MAX_QUERY_CHARS,
     MAX_SOLUTION_CHARS,
-    MetadataValue,
-    check_metadata,
     check_query,
     check_text,
 )
@@ -38,7 +38,7 @@ _PIN = 4  # digits of a number that may be a password
 def check_redact(redact: object) -> None:
     """Refuse what cannot take anything out of a text."""
     if not isinstance(redact, bool) and not callable(redact):
-        raise InvalidInput(f"redact must be True, False, or a function of a text that returns a text, not {redact!r}")
+        raise InvalidInput(f"redact must be True, False, or a function of a text that returns a text, not {quoted(redact)}")
 
 
 class Door:
@@ -114,7 +114,7 @@ class Incoming:
 
     def metadata(self, metadata: object) -> dict[str, MetadataValue]:
         """Return metadata, with keys and values that may be stored."""
-        given = check_metadata(metadata)
+        given = {} if metadata is None else check_metadata(metadata)
         if not given or not self._on or (self._also is None and self._made is None and _is_plain(given)):
             return given
         clean = {self.text(name): cast("MetadataValue", self._named(name, value)) for name, value in given.items()}

@@ -309,7 +309,7 @@ class Engine:
         if not self._prepared or request.namespace not in self._states:
             what = f"namespace {request.namespace!r} or the embedder"
             self.attempts.load(request.deadline, lambda: self.load(request.namespace), what)
-        return self.attempts.make(request.deadline, lambda attempt: self._recall(request, attempt))
+        return self.attempts.make(request.deadline, lambda attempt: self._recall(request, attempt), light=request.light)
 
     def _recall(self, request: RecallRequest, attempt: Attempt) -> Recall:
         """Find, choose, and record the choice; give up if the deadline has passed before the cases are returned."""

@@ -12,10 +12,18 @@ from typing import NamedTuple, TypeAlias
 from cascade_memory.domain.patience import patience, seconds_left
 from cascade_memory.domain.records import RecallRecord
 from cascade_memory.engine.workers import Job, Workers
-from cascade_memory.errors import EncoderMismatch, EpisodeClosed, MemoryForked, StoreBusy, StoreReplaced, UnknownEpisode
+from cascade_memory.errors import (
+    EncoderMismatch,
+    EpisodeClosed,
+    InvalidInput,
+    MemoryForked,
+    StoreBusy,
+    StoreReplaced,
+    UnknownEpisode,
+)
 from cascade_memory.ports.ledger import Ledger
 
-_MISUSE = (EpisodeClosed, UnknownEpisode, MemoryForked, StoreReplaced, EncoderMismatch)
+_MISUSE = (EpisodeClosed, InvalidInput, UnknownEpisode, MemoryForked, StoreReplaced, EncoderMismatch)
 MOST_LATE = 256  # the greatest number of queued recalls; with more, a recall is not written down
 CROWDED = 32  # queue length from which a recall waits (up to its deadline) before it joins the queue
 _AT_ONCE = 1.0  # seconds to try, while the memory is being closed

@@ -9,11 +9,11 @@ from cascade_memory.cycle.reuse import Template
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.exposure import Exposure
+from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.recall import Rewardable
 from cascade_memory.domain.records import RecallRecord, Unkept
 from cascade_memory.domain.signed import Signed
 from cascade_memory.domain.trajectory import Solution
-from cascade_memory.domain.validation import MetadataValue
 from cascade_memory.engine.door import Incoming
 
 
@@ -36,6 +36,7 @@ class RecallRequest:
     channel: str | None = None
     min_trust: int = 0  # the level that a case must have
     unclean: Exception | None = None  # redact= failed on it, so nobody may see it: the recall fails
+    light: bool = False  # it takes the database a moment, whatever is stored: no filter, and few metadata to index
     memory: Callable[[], Rewardable | None] | None = None  # which the recall can be rewarded with; a weak reference
 
 

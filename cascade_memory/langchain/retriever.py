@@ -18,9 +18,9 @@ from pydantic import ConfigDict, Field, PrivateAttr
 from typing_extensions import Unpack
 
 from cascade_memory.assembly.cascade import CascadeMemory as Engine
+from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.trajectory import Solution, Step
-from cascade_memory.domain.validation import MetadataValue
 from cascade_memory.errors import InvalidInput, MissingExtra, UnknownEpisode
 from cascade_memory.langchain.attach import Attached, Attachment
 from cascade_memory.langchain.block import Block

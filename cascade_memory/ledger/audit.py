@@ -13,7 +13,7 @@ from cascade_memory.domain.case import WHY
 from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.domain.json_text import parsed
 from cascade_memory.domain.records import CHANGES
-from cascade_memory.domain.validation import check_id, check_namespace, check_query
+from cascade_memory.domain.validation import check_id, check_moment, check_namespace, check_query, check_whole, check_word
 from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger import failure_rules, rules
 from cascade_memory.ledger.database import Connection
@@ -104,8 +104,8 @@ def row_checks(connection: Connection) -> dict[str, tuple[str, Check]]:
 
     def field(owner: str) -> tuple[str, Check]:
         def check(row: rules.Row) -> None:
-            rules.whole(row[owner], owner)
-            rules.whole(row["namespace"], "namespace", 1, _NAMESPACES)
+            check_whole(row[owner], owner)
+            check_whole(row["namespace"], "namespace", 1, _NAMESPACES)
             rules.field(row if isinstance(connection, sqlite3.Connection) else {**row, "value": ""})  # others encode the value
 
         return owner, check
@@ -117,8 +117,8 @@ def row_checks(connection: Connection) -> dict[str, tuple[str, Check]]:
 
     return {
         "meta": ("key", _meta),
-        "sqlite_sequence": ("name", lambda row: rules.whole(row["seq"], "seq")),
-        "namespace": ("id", lambda row: (rules.whole(row["id"], "id", 1, _NAMESPACES), check_namespace(row["name"]))),
+        "sqlite_sequence": ("name", lambda row: check_whole(row["seq"], "seq")),
+        "namespace": ("id", lambda row: (check_whole(row["id"], "id", 1, _NAMESPACES), check_namespace(row["name"]))),
         "episode": ("key", _episode),
         "episode_vector": ("key", case_vector),
         "attempt": ("episode", rules.attempt),
@@ -205,7 +205,7 @@ def embedder_of(text: object) -> tuple[str, int]:
     """Parse the folder's note about its embedder into (identity, dimension)."""
     match parsed(text):
         case [str(identity), dimension]:
-            return identity, rules.whole(dimension, "the embedder's dimension", 1, 10**6)
+            return identity, check_whole(dimension, "the embedder's dimension", 1, 10**6)
         case _:
             raise InvalidInput("the note of the embedder cannot be read")
 
@@ -235,13 +235,13 @@ def _mark(value: str) -> None:
     mark = rules.json_object(value, "the note about Chroma")
     if not {"key", "seq", "clean"} <= set(mark):
         raise InvalidInput("the note about Chroma cannot be read")
-    rules.whole(mark["key"], "key")
-    rules.whole(mark["seq"], "seq")
+    check_whole(mark["key"], "key")
+    check_whole(mark["seq"], "seq")
 
 
 def _numbered(row: rules.Row) -> None:
-    rules.whole(row["key"], "key", 1)
-    rules.whole(row["namespace"], "namespace", 1, _NAMESPACES)
+    check_whole(row["key"], "key", 1)
+    check_whole(row["namespace"], "namespace", 1, _NAMESPACES)
 
 
 def _episode(row: rules.Row) -> None:
@@ -249,7 +249,7 @@ def _episode(row: rules.Row) -> None:
     rules.episode(row)
     _metadata(row)
     if row["reported"] is not None:
-        rules.whole(row["reported"], "reported")
+        check_whole(row["reported"], "reported")
 
 
 def _metadata(row: rules.Row) -> None:
@@ -259,15 +259,15 @@ def _metadata(row: rules.Row) -> None:
 
 
 def _solution(row: rules.Row) -> None:
-    rules.whole(row["id"], "id", 1)
-    rules.whole(row["namespace"], "namespace", 1, _NAMESPACES)
+    check_whole(row["id"], "id", 1)
+    check_whole(row["namespace"], "namespace", 1, _NAMESPACES)
     rules.hex_of(row["digest"], "digest")
 
 
 def _case(row: rules.Row) -> None:
     _numbered(row)
     rules.case(row)
-    rules.whole(row["solution"], "solution", 1)
+    check_whole(row["solution"], "solution", 1)
     rules.hex_of(row["pair"], "pair")
 
 
@@ -289,12 +289,12 @@ def _outcome(row: rules.Row) -> None:
     rules.outcome(row)
     _metadata(row)
     if row["cases_key"] is not None:
-        rules.whole(row["cases_key"], "cases_key")
+        check_whole(row["cases_key"], "cases_key")
 
 
 def _addition(row: rules.Row) -> None:
     _numbered(row)
-    rules.whole(row["cases_key"], "cases_key", 1)
+    check_whole(row["cases_key"], "cases_key", 1)
     rules.addition(row)
     rules.metadata_of(row["metadata"])
 
@@ -304,10 +304,10 @@ def _expired(row: rules.Row) -> None:
     check_id(row["id"], "id")
     check_query(row["query"])
     rules.hex_of(row["pair"], "pair")
-    rules.whole(row["copies"], "copies", 1)
-    rules.moment(row["expired_at"], "expired_at")
-    rules.moment(row["until_run"], "until_run")
-    rules.one_of(row["why"], WHY, "why")
+    check_whole(row["copies"], "copies", 1)
+    check_moment(row["expired_at"], "expired_at")
+    check_moment(row["until_run"], "until_run")
+    check_word(row["why"], WHY, "why")
     check_known_actor(row["actor"])
     rest = rules.json_object(row["record"], "the record")
     rules.case(_Upgraded({**rest, "id": row["id"], "query": row["query"], "copies": row["copies"]}))
@@ -329,16 +329,16 @@ def _decision(row: rules.Row) -> None:
 
 
 def _change(row: rules.Row) -> None:
-    rules.whole(row["seq"], "seq", 1)
-    rules.whole(row["namespace"], "namespace", 0, _NAMESPACES)
-    rules.one_of(row["kind"], CHANGES, "kind")
-    rules.whole(row["ref"], "ref")
+    check_whole(row["seq"], "seq", 1)
+    check_whole(row["namespace"], "namespace", 0, _NAMESPACES)
+    check_word(row["kind"], CHANGES, "kind")
+    check_whole(row["ref"], "ref")
     if row["id"] is not None:
         check_id(row["id"], "id")
 
 
 def _event(row: rules.Row) -> None:
-    rules.moment(row["at"], "at")
+    check_moment(row["at"], "at")
     if type(row["kind"]) is not str or type(row["payload"]) is not str:
         raise InvalidInput("kind and payload must be texts")
 

@@ -15,6 +15,7 @@ from cascade_memory.domain.case import Case
 from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, EVICTED, EXPIRED, FORGOTTEN, PURGED, CaseRecords, NewCase
 from cascade_memory.domain.trajectory import Solution, gist
 from cascade_memory.domain.trust import LEVELS
+from cascade_memory.domain.validation import GREATEST
 from cascade_memory.ledger import action_log, failures, numbering, quarantine, room, running, set_aside
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.filters import ADDITIONS, CASES, keep_fields
@@ -105,11 +106,10 @@ def insert(
     trust, levels = trust_of(LEVELS[case.source], seen)
     known = known or known_of(connection, case)
     run = running.now(connection) if run is None else run
-    same = next(iter(known.same), None)
-    kind, text = packed or pack_solution(case.solution)
+    same, (kind, text) = next(iter(known.same), None), packed or pack_solution(case.solution)
     if same is not None:
         connection.execute(
-            f"""UPDATE cases SET copies = copies + 1, verified_at = ?,
+            f"""UPDATE cases SET copies = copies + (CASE WHEN copies < {GREATEST} THEN 1 ELSE 0 END), verified_at = ?,
                  verified_run = CASE WHEN verified_run < ? THEN ? ELSE verified_run END,
                  trust = CASE WHEN trust < {trust} THEN {trust} ELSE trust END WHERE key = ?""",
             (case.created_at or time.time(), run, run, *levels, *levels, same[0]),

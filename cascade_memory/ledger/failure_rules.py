@@ -7,7 +7,15 @@ from typing import Any, cast, get_args
 
 from cascade_memory.domain import trust
 from cascade_memory.domain.failure_warning import Blamed
-from cascade_memory.domain.validation import MAX_SOLUTION_CHARS, check_id, check_text
+from cascade_memory.domain.validation import (
+    MAX_SOLUTION_CHARS,
+    check_id,
+    check_moment,
+    check_number,
+    check_text,
+    check_whole,
+    check_word,
+)
 from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger import rules
 
@@ -17,15 +25,15 @@ _MOST_WORDS = 10_000  # of an action
 def failure(row: rules.Row) -> None:
     """Reject an invalid failure; its vector has its own rule."""
     check_id(row["warning"], "warning")
-    rules.one_of(row["why"], get_args(Blamed), "why")
+    check_word(row["why"], get_args(Blamed), "why")
     if row["tool"] is not None:
         check_text(row["tool"], "tool", MAX_SOLUTION_CHARS)
     for name in ("action", "happened", "instead"):
         check_text(row[name], name, MAX_SOLUTION_CHARS, allow_empty=True)
     words_of(row["words"])
     if row["cases_key"] is not None:
-        rules.whole(row["cases_key"], "cases_key", 1)
-    rules.whole(row["trust"], "trust", 0, trust.GREATEST)
+        check_whole(row["cases_key"], "cases_key", 1)
+    check_whole(row["trust"], "trust", 0, trust.GREATEST)
 
 
 def words_of(text: object) -> list[str]:
@@ -46,22 +54,22 @@ def words_of(text: object) -> list[str]:
 def check(row: rules.Row) -> None:
     """Reject an invalid check."""
     check_id(row["warning"], "warning")
-    rules.whole(row["warned"], "warned", 0, 1)
-    rules.number(row["propensity"], "propensity", 0.0, 1.0)
-    rules.moment(row["at"], "at")
+    check_whole(row["warned"], "warned", 0, 1)
+    check_number(row["propensity"], "propensity", 0.0, 1.0)
+    check_moment(row["at"], "at")
     if row["call"] is not None:
         check_id(row["call"], "call")
     if row["repeated"] is not None:
-        rules.whole(row["repeated"], "repeated", 0, 1)
+        check_whole(row["repeated"], "repeated", 0, 1)
     if row["reward"] is not None:
-        rules.number(row["reward"], "reward", 0.0, 1.0)
+        check_number(row["reward"], "reward", 0.0, 1.0)
 
 
 def decision(row: rules.Row) -> None:
     """Reject an invalid decision about a warning: it is either about whether to show it, or about advice."""
-    rules.whole(row["by_model"], "by_model", 0, 1)
+    check_whole(row["by_model"], "by_model", 0, 1)
     if row["retired"] is not None:
-        rules.whole(row["retired"], "retired", 0, 1)
+        check_whole(row["retired"], "retired", 0, 1)
         if row["advice"] is not None or row["by_model"]:
             raise InvalidInput("a decision is either about whether a warning is shown, or about its advice")
     elif row["advice"] is not None:

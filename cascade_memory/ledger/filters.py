@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from cascade_memory.domain.validation import MAX_SOLUTION_CHARS, check_text
+from cascade_memory.domain.quoting import quoted
 from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.filter_limits import plain_filter, plain_value
 
 Where: TypeAlias = "Mapping[str, Any]"
 _COMPARE = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
-_MAX_DEPTH = 16
-_MAX_OPTIONS = 10_000
-_EXAMPLE = 'for example {"tool": "search"} or {"$and": [{"tool": "search"}, {"steps": {"$lte": 5}}]}'
 
 
 def encode_value(value: object) -> str | int | float | bytes:
@@ -23,17 +21,8 @@ def encode_value(value: object) -> str | int | float | bytes:
     >>> encode_value(True), encode_value(1)
     (b'\x01', 1)
     """
-    if isinstance(value, bool):
-        return b"\x01" if value else b"\x00"
-    if isinstance(value, str):
-        return check_text(value, "a value in where", MAX_SOLUTION_CHARS, allow_empty=True)
-    if isinstance(value, float) and value != value:
-        raise InvalidInput("where compares with nan, which equals nothing; leave that condition out")
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise InvalidInput("where compares with an integer beyond 64 bits, and no stored integer is that large")
-    if isinstance(value, (int, float)):
-        return value
-    raise InvalidInput(f"cannot filter by a {type(value).__name__}; compare with str, int, float or bool")
+    plain = plain_value(value)
+    return plain if not isinstance(plain, bool) else b"\x01" if plain else b"\x00"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +83,8 @@ def compile_where(where: object, namespace: int, of: Filtered = CASES) -> tuple[
     >>> compile_where({"steps": {"$lte": 5}}, 1)[1]
     [1, 'steps', FieldValue(value=5)]
     """
-    condition, values = _condition(where, namespace, 0, "key", of)
+    where = plain_filter(where)
+    condition, values = _condition(where, namespace, "key", of)
     first = _first_field(where)
     if first is None:
         return f"SELECT key FROM ({of.every}) AS every WHERE {condition} ORDER BY key", [namespace, *values]
@@ -104,14 +94,14 @@ def compile_where(where: object, namespace: int, of: Filtered = CASES) -> tuple[
     query = f"SELECT DISTINCT {of.ref} AS key FROM {of.fields} WHERE namespace = ? AND name = ? AND {sql}"
     values = [namespace, name, *some]
     if rest := _without_field(where, name, operator):
-        condition, more = _condition(rest, namespace, 0, f"{of.fields}.{of.ref}", of)
+        condition, more = _condition(rest, namespace, f"{of.fields}.{of.ref}", of)
         query, values = f"{query} AND {condition}", [*values, *more]
     return f"{query} ORDER BY {of.ref}", values
 
 
-def _first_field(where: object) -> tuple[str, str, object] | None:
+def _first_field(where: Where) -> tuple[str, str, object] | None:
     """Find a positive condition on a field that every match must meet, if there is one at the top level."""
-    for key, wanted in cast("Mapping[str, object]", where).items():
+    for key, wanted in where.items():
         if not key.startswith("$"):
             operations = cast("Mapping[str, object]", wanted) if isinstance(wanted, Mapping) else {"$eq": wanted}
             for operator, operand in operations.items():
@@ -120,9 +110,9 @@ def _first_field(where: object) -> tuple[str, str, object] | None:
     return None
 
 
-def _without_field(where: object, name: str, operator: str) -> dict[str, object]:
+def _without_field(where: Where, name: str, operator: str) -> dict[str, Any]:
     """Return the filter without the condition that ``_first_field`` found."""
-    rest = dict(cast("Mapping[str, object]", where))
+    rest = dict(where)
     wanted = rest.pop(name)
     if isinstance(wanted, Mapping):
         others = {key: value for key, value in cast("Mapping[str, object]", wanted).items() if key != operator}
@@ -131,63 +121,46 @@ def _without_field(where: object, name: str, operator: str) -> dict[str, object]
     return rest
 
 
-def _condition(where: object, namespace: int, depth: int, column: str, of: Filtered) -> tuple[str, list[Any]]:
-    if not isinstance(where, Mapping) or not where:
-        raise InvalidInput(f"where must be a non-empty mapping, {_EXAMPLE}")
-    if depth > _MAX_DEPTH:
-        raise InvalidInput(f"where is nested more than {_MAX_DEPTH} deep")
+def _condition(where: Where, namespace: int, column: str, of: Filtered) -> tuple[str, list[Any]]:
     parts: list[str] = []
     values: list[Any] = []
-    for key, wanted in cast("Mapping[object, object]", where).items():
-        if key in ("$and", "$or"):
-            sql, some = _all_or_any(str(key), wanted, namespace, depth, column, of)
-        elif isinstance(key, str) and not key.startswith("$"):
-            sql, some = _on_field(key, wanted, namespace, column, of)
-        else:
-            raise InvalidInput(f"where has the unknown key {key!r}; {_EXAMPLE}")
+    for key, wanted in where.items():
+        compiled = _all_or_any if key in ("$and", "$or") else _on_field
+        sql, some = compiled(key, wanted, namespace, column, of)
         parts.append(sql)
         values += some
     return "(" + " AND ".join(parts) + ")", values
 
 
-def _all_or_any(key: str, wanted: object, namespace: int, depth: int, column: str, of: Filtered) -> tuple[str, list[Any]]:
-    if not isinstance(wanted, (list, tuple)) or not wanted:
-        raise InvalidInput(f"{key} takes a non-empty list of conditions; {_EXAMPLE}")
-    compiled = [_condition(one, namespace, depth + 1, column, of) for one in cast("Sequence[object]", wanted)]
+def _all_or_any(key: str, wanted: Sequence[Where], namespace: int, column: str, of: Filtered) -> tuple[str, list[Any]]:
+    compiled = [_condition(one, namespace, column, of) for one in wanted]
     joined = (" AND " if key == "$and" else " OR ").join(sql for sql, _ in compiled)
     return f"({joined})", [value for _, some in compiled for value in some]
 
 
-def _on_field(name: str, wanted: object, namespace: int, column: str, of: Filtered) -> tuple[str, list[Any]]:
-    if not isinstance(wanted, Mapping):
-        wanted = {"$eq": wanted}
+def _on_field(name: str, wanted: Any, namespace: int, column: str, of: Filtered) -> tuple[str, list[Any]]:
     parts: list[str] = []
     values: list[Any] = []
-    for operator, operand in cast("Mapping[object, object]", wanted).items():
+    for operator, operand in cast("Where", wanted if isinstance(wanted, dict) else {"$eq": wanted}).items():
         sql, some = _operation(operator, operand)
         compared = sql.replace("value", "f.value")
         inner = f"SELECT f.{of.ref} FROM {of.fields} AS f WHERE f.namespace = ? AND f.name = ? AND {compared}"
         parts.append(f"{column} {'NOT ' if operator in ('$ne', '$nin') else ''}IN ({inner})")
         values += [namespace, name, *some]
     if not parts:
-        raise InvalidInput(f"where has no condition for {name!r}; {_EXAMPLE}")
+        raise InvalidInput(f"where has no condition for {name!r}: compare it with a value")
     return "(" + " AND ".join(parts) + ")", values
 
 
-def _operation(operator: object, operand: object) -> tuple[str, list[Any]]:
+def _operation(operator: str, operand: Any) -> tuple[str, list[Any]]:
     if operator in ("$eq", "$ne"):
         return "value = ?", [FieldValue(encode_value(operand))]
     if operator in ("$in", "$nin"):
-        if not isinstance(operand, (list, tuple)) or not operand:
-            raise InvalidInput(f"{operator} takes a non-empty list")
-        if len(cast("Sequence[object]", operand)) > _MAX_OPTIONS:
-            raise InvalidInput(f"{operator} takes at most {_MAX_OPTIONS:,} values")
-        options = [FieldValue(encode_value(one)) for one in cast("Sequence[object]", operand)]
+        options = [FieldValue(encode_value(one)) for one in operand]
         return f"value IN ({','.join('?' * len(options))})", options
     if operator in _COMPARE:
-        if isinstance(operand, bool) or not isinstance(operand, (str, int, float)):
+        if isinstance(operand, bool):
             raise InvalidInput(f"{operator} compares with a number or a string, not with {operand!r}")
-        operand = encode_value(operand)
         kinds = "('text')" if isinstance(operand, str) else "('integer', 'real')"
-        return f"value {_COMPARE[str(operator)]} ? AND typeof(value) IN {kinds}", [FieldValue(operand)]
-    raise InvalidInput(f"where has the unknown operator {operator!r}; use $eq $ne $gt $gte $lt $lte $in $nin")
+        return f"value {_COMPARE[operator]} ? AND typeof(value) IN {kinds}", [FieldValue(encode_value(operand))]
+    raise InvalidInput(f"where has the unknown operator {quoted(operator)}; use $eq $ne $gt $gte $lt $lte $in $nin")

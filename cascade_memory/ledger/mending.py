@@ -16,6 +16,7 @@ from cascade_memory.domain.digests import pair_key
 from cascade_memory.domain.records import CASE_ADDED
 from cascade_memory.domain.trajectory import gist
 from cascade_memory.domain.trust import GREATEST
+from cascade_memory.domain.validation import check_moment, check_whole, check_word
 from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.ledger import cases, failure_rules, rules, sequences, set_aside
 from cascade_memory.ledger.audit import Fault, Undecodable, as_stored, embedder_of, is_namespace
@@ -82,7 +83,7 @@ def _case(connection: Connection, key: Any, embed: Embed) -> str:
         solution = solution_of(text["solution_kind"], text["solution"])
         row["namespace"], row["solution"] = _belonging(connection, key, row)
         fixed = {**row, **_counts(row), "head": gist(solution, cases.HEAD_CHARS), "pair": pair_key(row["query"], solution)}
-        rules.whole(key, "key", 1)
+        check_whole(key, "key", 1)
         rules.case(fixed)
         # If the query is lost, the vector belongs to another text.
         known = None if type(row["query"]) is Undecodable else vector
@@ -133,15 +134,15 @@ def _counts(row: Mapping[str, Any]) -> dict[str, Any]:
         fixed.update(copies=1, shown=0, succeeded=0.0, novelty=1.0)
     for name, default in (("created_at", time.time()), ("verified_at", time.time()), ("verified_run", 0.0)):
         try:
-            rules.moment(row[name], name)
+            check_moment(row[name], name)
         except InvalidInput:
             fixed[name] = default
     flags = (("pinned", 0, 1), ("hidden", 1, 3), ("trust", 0, GREATEST))  # what nobody was to see stays so
-    fixed.update({name: safe for name, safe, most in flags if not _is_valid(rules.whole, row[name], name, 0, most)})
+    fixed.update({name: safe for name, safe, most in flags if not _is_valid(check_whole, row[name], name, 0, most)})
     if not _is_valid(rules.by_whom, row):
         fixed.update(actor=None, channel=None)
     try:
-        rules.one_of(row["source"], rules.SOURCES, "source")
+        check_word(row["source"], rules.SOURCES, "source")
     except InvalidInput:
         fixed["source"] = "agent"  # the least trusted source
     return fixed
@@ -182,8 +183,8 @@ def _episode(connection: Connection, key: Any, embed: Embed) -> str:
         connection.execute("UPDATE episode SET actor = NULL, channel = NULL WHERE key = ?", (key,))
         row.update(actor=None, channel=None)
     try:
-        rules.whole(key, "key", 1)
-        rules.whole(row["namespace"], "namespace", 1)
+        check_whole(key, "key", 1)
+        check_whole(row["namespace"], "namespace", 1)
         rules.episode(row)
     except InvalidInput:
         forget_episode(connection, key, Counter())
@@ -208,7 +209,7 @@ def _is_metadata(text: Any) -> bool:
 
 
 def _is_whole(value: Any) -> bool:
-    return _is_valid(rules.whole, value, "it")
+    return _is_valid(check_whole, value, "it")
 
 
 def _is_valid(rule: Callable[..., object], *values: Any) -> bool:
@@ -236,7 +237,7 @@ def _failure(connection: Connection, key: Any, embed: Embed) -> str:
             asked = _row(connection, query, key)["query"]
         if any(type(value) is Undecodable for value in row.values()):
             raise InvalidInput("a text of the failure is lost")
-        rules.whole(row["namespace"], "namespace", 1)
+        check_whole(row["namespace"], "namespace", 1)
         failure_rules.failure(row)
         good = pack_floats(_vector(connection, None, asked, embed))
         connection.execute("UPDATE failure SET vector = ? WHERE key = ?", (good, key))

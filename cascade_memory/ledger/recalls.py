@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from cascade_memory.domain.episode import id_taken
+from cascade_memory.domain.metadata import check_amount
 from cascade_memory.domain.records import CASE_REMOVED, FORGOTTEN, PURGED, Opinion, RecallRecord
+from cascade_memory.domain.validation import GREATEST
 from cascade_memory.errors import EpisodeClosed, UnknownEpisode
 from cascade_memory.ledger import numbering
 from cascade_memory.ledger.database import Connection, Database
@@ -120,7 +122,9 @@ def _episode(connection: Connection, entry: RecallRecord) -> tuple[int, str]:
         raise id_taken(str(entry.episode_id))
     if status != "open":
         raise EpisodeClosed(f"episode {entry.episode_id!r} is {status}; open another one to recall again")
-    keep_metadata(connection, entry.namespace, key, entry.metadata)
+    if entry.metadata and {**(earlier := metadata_of(connection, key)), **entry.metadata} != earlier:
+        check_amount({**earlier, **entry.metadata}, "the metadata of all recalls of this episode together")
+        keep_metadata(connection, entry.namespace, key, entry.metadata)
     return key, query
 
 
@@ -169,7 +173,7 @@ def count_use(connection: Connection, shown: Sequence[Any], value: float, *, sig
     keys = keys_shown(shown)
     for key in () if unkept == "capped" else keys:
         connection.execute(
-            """UPDATE cases SET shown = CASE WHEN shown + ? > 0 THEN shown + ? ELSE 0 END,
+            f"""UPDATE cases SET shown = CASE WHEN shown + ? <= 0 THEN 0 WHEN shown >= {GREATEST} THEN shown ELSE shown + ? END,
                  succeeded = CASE WHEN succeeded + ? > 0 THEN succeeded + ? ELSE 0.0 END WHERE key = ?""",
             (sign, sign, sign * value, sign * value, key),
         )

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.trajectory import Solution, Trajectory
+from cascade_memory.domain.validation import LAST_MOMENT
 from cascade_memory.ledger.database import Connection, Cursor
 from cascade_memory.redaction.saying import log_of
 
@@ -22,7 +23,6 @@ SET_FACT = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value
 SET_VECTOR = "INSERT INTO {} VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET vector = excluded.vector"
 KEYS = "<keys>"  # where ``fetched_for`` puts the question marks
 _GREATEST = 2.0**62  # of a number: counts and rewards are far below
-LAST_MOMENT = 253_402_300_799.0  # the end of the year 9999
 _CHUNK = 500  # SQL parameters per statement
 NORM_TOLERANCE = 4e-3  # of the squared norm
 _T = TypeVar("_T")

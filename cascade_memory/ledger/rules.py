@@ -14,26 +14,28 @@ from numpy.typing import NDArray
 from cascade_memory.domain import trust
 from cascade_memory.domain.actions import KINDS, check_known_actor, check_note
 from cascade_memory.domain.episode import SOURCES, Arm, Status
+from cascade_memory.domain.metadata import MetadataValue, check_fields
+from cascade_memory.domain.quoting import quoted
 from cascade_memory.domain.records import Column, Unkept
 from cascade_memory.domain.trajectory import Solution, check_solution
 from cascade_memory.domain.validation import (
     MAX_ID_CHARS,
     MAX_SOLUTION_CHARS,
-    MetadataValue,
     check_id,
-    check_metadata,
+    check_moment,
+    check_number,
     check_query,
     check_share,
     check_text,
+    check_whole,
+    check_word,
 )
 from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.ledger.compaction import NUMBERS
-from cascade_memory.ledger.rows import LAST_MOMENT, unpack_floats, unpack_ints, unpack_solution
-from cascade_memory.redaction.marking import cut_short
+from cascade_memory.ledger.rows import unpack_floats, unpack_ints, unpack_solution
 
 Row: TypeAlias = Mapping[str, Any]
 
-GREATEST = 2**53  # greatest key or count
 _LARGEST = 1e12  # greatest absolute value of a feature
 _TOLERANCE = 1e-3  # for sums of floating-point numbers
 _NAME_CHARS = 10_000  # of a policy or an encoder: users may choose any name
@@ -48,53 +50,17 @@ _NO_FLOATS = np.zeros(0, np.float32)
 # -- single values -------------------------------------------------------------------------------------------------------
 
 
-def whole(value: object, name: str, low: int = 0, high: int = GREATEST) -> int:
-    """Check a whole number within bounds.
-
-    >>> whole(True, "copies")
-    Traceback (most recent call last):
-    cascade_memory.errors.InvalidInput: copies must be a whole number from 0 to 9007199254740992, not True
-    """
-    if type(value) is not int or not low <= value <= high:
-        raise InvalidInput(f"{name} must be a whole number from {low} to {high}, not {_quoted(value)}")
-    return value
-
-
-def number(value: object, name: str, low: float, high: float) -> float:
-    """Check a number within bounds; nan is refused.
-
-    >>> number(1e300, "novelty", 0.0, 1.0)
-    Traceback (most recent call last):
-    cascade_memory.errors.InvalidInput: novelty must be a number from 0 to 1, not 1e+300
-    """
-    if type(value) not in (int, float) or not low <= cast("float", value) <= high:
-        raise InvalidInput(f"{name} must be a number from {low:g} to {high:g}, not {_quoted(value)}")
-    return float(cast("float", value))
-
-
-def moment(value: object, name: str) -> float:
-    """Check a time: seconds since 1970."""
-    return number(value, name, 0.0, LAST_MOMENT)
-
-
-def one_of(value: object, allowed: tuple[str, ...], name: str) -> str:
-    """Check that a value is one of the allowed words."""
-    if type(value) is not str or value not in allowed:
-        raise InvalidInput(f"{name} must be one of {', '.join(allowed)}, not {_quoted(value)}")
-    return value
-
-
 def name_of(value: object, name: str) -> str:
     """Check the name of a policy or an encoder."""
     if type(value) is not str or len(value) > _NAME_CHARS or _SURROGATE.search(value):
-        raise InvalidInput(f"{name} must be a text of at most {_NAME_CHARS:,} characters, not {_quoted(value)}")
+        raise InvalidInput(f"{name} must be a text of at most {_NAME_CHARS:,} characters, not {quoted(value)}")
     return value
 
 
 def hex_of(value: object, name: str) -> str:
     """Check a digest."""
     if type(value) is not str or not _HEX.fullmatch(value):
-        raise InvalidInput(f"{name} must be 32 hexadecimal digits, not {_quoted(value)}")
+        raise InvalidInput(f"{name} must be 32 hexadecimal digits, not {quoted(value)}")
     return value
 
 
@@ -103,13 +69,6 @@ def blob(value: object, name: str, item: int) -> bytes:
     if type(value) is not bytes or len(value) % item:
         raise InvalidInput(f"{name} must be bytes, {item} for each number")
     return value
-
-
-def _quoted(value: object) -> str:
-    if isinstance(value, (bytes, bytearray)):
-        return "bytes"
-    text = repr(value) if isinstance(value, (str, int, float, bool, type(None))) else f"a {type(value).__name__}"
-    return cut_short(text, 80)
 
 
 def unit_vector(value: object, dimension: int | None) -> NDArray[np.float32]:
@@ -129,9 +88,9 @@ def solution(kind: object, text: object, *, needed: bool = False) -> Solution | 
     if kind is None and text is None and not needed:
         return None
     if type(text) is not str:
-        raise InvalidInput(f"the solution must be a text, not {_quoted(text)}")
+        raise InvalidInput(f"the solution must be a text, not {quoted(text)}")
     try:
-        return check_solution(unpack_solution(one_of(kind, _SOLUTION_KINDS, "solution_kind"), text))
+        return check_solution(unpack_solution(check_word(kind, _SOLUTION_KINDS, "solution_kind"), text))
     except CascadeError:
         raise
     except Exception as error:
@@ -151,7 +110,7 @@ def json_object(text: object, name: str) -> dict[str, Any]:
 
 def metadata_of(text: object) -> dict[str, MetadataValue]:
     """Parse metadata that were stored as JSON."""
-    return check_metadata(json_object(text, "the metadata"))
+    return check_fields(json_object(text, "the metadata"))
 
 
 # -- rows ----------------------------------------------------------------------------------------------------------------
@@ -164,13 +123,13 @@ def episode(row: Row) -> None:
     if row["thread"] is not None:
         check_id(row["thread"], "thread")
     if row["source"] is not None:
-        one_of(row["source"], SOURCES, "source")
-    one_of(row["arm"], get_args(Arm), "arm")
-    one_of(row["status"], get_args(Status), "status")
+        check_word(row["source"], SOURCES, "source")
+    check_word(row["arm"], get_args(Arm), "arm")
+    check_word(row["status"], get_args(Status), "status")
     check_share(row["holdout"], "holdout")
-    moment(row["opened_at"], "opened_at")
+    check_moment(row["opened_at"], "opened_at")
     if row["closed_at"] is not None:
-        moment(row["closed_at"], "closed_at")
+        check_moment(row["closed_at"], "closed_at")
     by_whom(row)
 
 
@@ -183,33 +142,33 @@ def by_whom(row: Row) -> None:
 
 def attempt(row: Row) -> None:
     """Reject an invalid end of a run."""
-    one_of(row["status"], _ENDED, "status")
+    check_word(row["status"], _ENDED, "status")
     solution(row["solution_kind"], row["solution"])
-    moment(row["at"], "at")
+    check_moment(row["at"], "at")
 
 
 def case(row: Row) -> None:
     """Reject an invalid case; its text and its vector have their own rules."""
     check_id(row["id"], "id")
     check_query(row["query"])
-    one_of(row["source"], SOURCES, "source")
+    check_word(row["source"], SOURCES, "source")
     check_text(row["head"], "head", MAX_SOLUTION_CHARS, allow_empty=True)
     counts(row)
-    moment(row["created_at"], "created_at")
-    moment(row["verified_at"], "verified_at")
-    moment(row["verified_run"], "verified_run")
-    whole(row["pinned"], "pinned", 0, 1)
-    whole(row["hidden"], "hidden", 0, 3)
+    check_moment(row["created_at"], "created_at")
+    check_moment(row["verified_at"], "verified_at")
+    check_moment(row["verified_run"], "verified_run")
+    check_whole(row["pinned"], "pinned", 0, 1)
+    check_whole(row["hidden"], "hidden", 0, 3)
     by_whom(row)
-    whole(row["trust"], "trust", 0, trust.GREATEST)
+    check_whole(row["trust"], "trust", 0, trust.GREATEST)
 
 
 def counts(row: Row) -> None:
     """Reject counts with which a case would never be evicted, or always be evicted first."""
-    whole(row["copies"], "copies", 1)
-    shown = whole(row["shown"], "shown")
-    number(row["succeeded"], "succeeded", -_TOLERANCE, shown + _TOLERANCE * (shown + 1))
-    number(row["novelty"], "novelty", -_TOLERANCE, 1.0 + _TOLERANCE)
+    check_whole(row["copies"], "copies", 1)
+    shown = check_whole(row["shown"], "shown")
+    check_number(row["succeeded"], "succeeded", -_TOLERANCE, shown + _TOLERANCE * (shown + 1))
+    check_number(row["novelty"], "novelty", -_TOLERANCE, 1.0 + _TOLERANCE)
 
 
 def k_and_forgot(k: object) -> tuple[object, int]:
@@ -222,16 +181,16 @@ def recall(row: Row) -> None:
     check_id(row["id"], "id")
     if row["query"] is not None:
         check_query(row["query"])
-    one_of(row["kind"], _RECALL_KINDS, "kind")
-    whole(row["k"], "k")
-    whole(row["forgot"], "forgot", 0, 1)
-    moment(row["at"], "at")
+    check_word(row["kind"], _RECALL_KINDS, "kind")
+    check_whole(row["k"], "k")
+    check_whole(row["forgot"], "forgot", 0, 1)
+    check_moment(row["at"], "at")
     for name in ("policy", "encoder"):
         name_of(row[name], name)
-    whole(row["policy_version"], "policy_version")
-    whole(row["shown"], "shown", 0, 1)
+    check_whole(row["policy_version"], "policy_version")
+    check_whole(row["shown"], "shown", 0, 1)
     if row["baseline"] is not None:
-        number(row["baseline"], "baseline", -_LARGEST, _LARGEST)
+        check_number(row["baseline"], "baseline", -_LARGEST, _LARGEST)
     n = len(blob(row["candidates"], "candidates", 8)) // 8
     _arrays(row, n)
     _opinion(row, n)
@@ -284,34 +243,34 @@ def _shares(array: NDArray[np.float32]) -> bool:
 
 def outcome(row: Row) -> None:
     """Reject an invalid outcome."""
-    number(row["value"], "value", 0.0, 1.0)
-    one_of(row["source"], SOURCES, "source")
-    moment(row["at"], "at")
+    check_number(row["value"], "value", 0.0, 1.0)
+    check_word(row["source"], SOURCES, "source")
+    check_moment(row["at"], "at")
     solution(row["solution_kind"], row["solution"])
-    whole(row["learns"], "learns", 0, 1)
-    whole(row["agents_words"], "agents_words", 0, 1)
+    check_whole(row["learns"], "learns", 0, 1)
+    check_whole(row["agents_words"], "agents_words", 0, 1)
     if row["unkept"] is not None:
-        one_of(row["unkept"], get_args(Unkept), "unkept")
+        check_word(row["unkept"], get_args(Unkept), "unkept")
     if row["withdrawn_at"] is not None:
-        moment(row["withdrawn_at"], "withdrawn_at")
+        check_moment(row["withdrawn_at"], "withdrawn_at")
     by_whom(row)
 
 
 def addition(row: Row) -> None:
     """Reject an invalid record of an addition by hand; its metadata have their own rules."""
-    one_of(row["source"], SOURCES, "source")
-    moment(row["at"], "at")
+    check_word(row["source"], SOURCES, "source")
+    check_moment(row["at"], "at")
     if row["solution"] is not None and type(row["solution"]) is not str:
-        raise InvalidInput(f"the solution must be a text, not {_quoted(row['solution'])}")
+        raise InvalidInput(f"the solution must be a text, not {quoted(row['solution'])}")
     by_whom(row)
 
 
 def action(row: Row) -> None:
     """Reject an invalid row of the audit log."""
     check_id(row["id"], "id")
-    moment(row["at"], "at")
-    whole(row["namespace"], "namespace", 0, 2**62)
-    one_of(row["kind"], KINDS, "kind")
+    check_moment(row["at"], "at")
+    check_whole(row["namespace"], "namespace", 0, 2**62)
+    check_word(row["kind"], KINDS, "kind")
     check_known_actor(row["actor"])
     check_note(row["note"])
     if row["digest"] is not None:
@@ -321,10 +280,10 @@ def action(row: Row) -> None:
             check_id(row[name], name)
     for name in ("undoes", "outcome", "replaced"):
         if row[name] is not None:
-            whole(row[name], name, 1)
+            check_whole(row[name], name, 1)
     for name, count in json_object(row["counts"], "counts").items():
         check_id(name, "the name of a count")
-        whole(count, "a count")
+        check_whole(count, "a count")
 
 
 def field(row: Row) -> None:
@@ -334,4 +293,4 @@ def field(row: Row) -> None:
         raise InvalidInput(f"the name of a field must be a text of 1 to {MAX_ID_CHARS} characters")
     known = value in (b"\x00", b"\x01") if type(value) is bytes else type(value) in (str, int, float)
     if not known or (type(value) is float and not math.isfinite(value)):
-        raise InvalidInput(f"the field {_quoted(row['name'])} has a value that metadata cannot have")
+        raise InvalidInput(f"the field {quoted(row['name'])} has a value that metadata cannot have")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import sqlite3
 
+from cascade_memory.domain.validation import GREATEST
 from cascade_memory.errors import StoreCorrupt
-from cascade_memory.ledger import rules
 
 KEYS = {
     **{"change": "seq", "solution": "id"},
@@ -23,7 +23,7 @@ def heal(connection: sqlite3.Connection, path: str) -> None:
     _drop_strange(connection)
     wrong = "SELECT 1 FROM sqlite_sequence WHERE name = ? AND (typeof(seq) <> 'integer' OR seq NOT BETWEEN 0 AND ?)"
     for table, key in KEYS.items():
-        if connection.execute(wrong, (table, rules.GREATEST)).fetchone():
+        if connection.execute(wrong, (table, GREATEST)).fetchone():
             follow_last(connection, table)
         (last,) = connection.execute(f"SELECT max({key}) FROM {table}").fetchone()
         if last is not None and last > _LAST:
@@ -41,5 +41,5 @@ def _drop_strange(connection: sqlite3.Connection) -> None:
 
 def follow_last(connection: sqlite3.Connection, table: str) -> None:
     """Let the next row of a table get the key after the last one."""
-    last = f"SELECT coalesce(max({KEYS[table]}), 0) FROM {table} WHERE {KEYS[table]} <= {rules.GREATEST}"
+    last = f"SELECT coalesce(max({KEYS[table]}), 0) FROM {table} WHERE {KEYS[table]} <= {GREATEST}"
     connection.execute(f"UPDATE sqlite_sequence SET seq = ({last}) WHERE name = ?", (table,))

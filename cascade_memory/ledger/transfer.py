@@ -14,10 +14,11 @@ from typing import Any, cast
 import numpy as np
 
 from cascade_memory.domain.digests import digest, pair_key
+from cascade_memory.domain.metadata import STORED_AT_MOST, check_metadata
 from cascade_memory.domain.records import CASE_ADDED, SETTLED
 from cascade_memory.domain.trajectory import Solution, gist
 from cascade_memory.domain.trust import LEVELS
-from cascade_memory.domain.validation import check_id, check_metadata, check_namespace
+from cascade_memory.domain.validation import check_id, check_namespace, check_word
 from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.ledger import action_log, numbering, rules, transfer_actions, transfer_additions, transfer_warnings
 from cascade_memory.ledger.cases import HEAD_CHARS, insert_addition, insert_rest, note, solution_id
@@ -175,7 +176,7 @@ class _Importer:
             "outcome": self._outcome,
             "action": self._action,
         }
-        return kinds[rules.one_of(record["kind"], tuple(kinds), "kind")](record, namespace)
+        return kinds[check_word(record["kind"], tuple(kinds), "kind")](record, namespace)
 
     def check_complete(self) -> None:
         """Raise if an episode is settled without an outcome, or has an outcome without being settled."""
@@ -215,9 +216,8 @@ class _Importer:
         if self._is_known("episode", record["id"]):
             return 0
         rules.episode(record)
-        fields = check_metadata(record["fields"])
         vector = None if record["vector"] in (None, "") else self._vector(record["vector"])
-        values = {**record, "metadata": _packed(fields)}
+        values = {**record, "metadata": _packed(fields := check_metadata(record["fields"], most=STORED_AT_MOST))}
         key = self._insert("episode", {**{name: values[name] for name in _EPISODE}, "namespace": namespace})
         keep_fields(self._connection, EPISODES, namespace, key, fields)
         self._new_episodes[record["id"]] = (key, namespace)
@@ -242,11 +242,11 @@ class _Importer:
         earlier = {"novelty": 1.0, "verified_at": record["created_at"]}  # exports of version 0.1 lack these fields
         record = {**earlier, **record, "verified_run": 0.0}
         if record["trust"] is None:  # nor which source its trust comes from
-            record["trust"] = LEVELS[rules.one_of(record["source"], rules.SOURCES, "source")]
+            record["trust"] = LEVELS[check_word(record["source"], rules.SOURCES, "source")]
         rules.case(record)
         solution = rules.solution(record["solution_kind"], record["text"], needed=True)
         assert solution is not None
-        fields, vector = check_metadata(record["metadata"]), self._vector(record["vector"])
+        fields, vector = check_metadata(record["metadata"], most=STORED_AT_MOST), self._vector(record["vector"])
         pair, here = pair_key(record["query"], solution), digest(self._agreeing(solution))
         self._digests.setdefault((namespace, _digest_of(record["solution"])), here)
         known = self._connection.execute("SELECT key FROM cases WHERE namespace = ? AND pair = ?", (namespace, pair)).fetchone()
@@ -309,7 +309,7 @@ class _Importer:
         by_agent = record["source"] == "agent" and record["solution"] is not None
         record["agents_words"] = int(by_agent) if record["agents_words"] is None else record["agents_words"]
         rules.outcome(record)
-        fields = check_metadata(record["fields"])
+        fields = check_metadata(record["fields"], most=STORED_AT_MOST)
         if record["withdrawn_at"] is None:
             if record["episode"] in self._judged:
                 raise InvalidInput(f"the episode {record['episode']!r} has two outcomes, and neither is withdrawn")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cascade_memory.domain.actions import COUNTED, OF_WARNINGS
+from cascade_memory.domain.validation import check_word
 from cascade_memory.ledger import rules
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.transfer_warnings import decision_of
@@ -38,5 +39,5 @@ def row_of(record: Mapping[str, Any], namespace: int, undoes: int | None) -> dic
     row.update(kind=record["action"], namespace=namespace, counts=json.dumps(record["counts"]), undoes=undoes)
     rules.action({**row, "outcome": None, "replaced": None, "digest": None})
     for name in record["counts"]:  # any other name would be somebody's text
-        rules.one_of(name, COUNTED, "the name of a count")
+        check_word(name, COUNTED, "the name of a count")
     return row

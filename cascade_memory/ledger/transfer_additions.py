@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
-from cascade_memory.domain.validation import check_metadata
+from cascade_memory.domain.metadata import STORED_AT_MOST, check_metadata
 from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger import rules
 from cascade_memory.ledger.database import Connection
@@ -42,7 +42,7 @@ def _one(record: Mapping[str, Any], addition: object) -> dict[str, Any]:
     if values["solution"] is not None:
         _, values["solution"] = pack_solution(rules.solution(record["solution_kind"], values["solution"]))
     rules.addition(values)
-    return {**values, "metadata": check_metadata(values["metadata"])}
+    return {**values, "metadata": check_metadata(values["metadata"], most=STORED_AT_MOST)}
 
 
 def _listed(value: object) -> list[Any]:

@@ -17,9 +17,10 @@ from typing_extensions import Unpack
 
 from cascade_memory.assembly.cascade import CascadeMemory as Engine
 from cascade_memory.domain.episode import Episode
+from cascade_memory.domain.metadata import MetadataValue, check_metadata
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.recall_tool import NAME
-from cascade_memory.domain.validation import MAX_QUERY_CHARS, MetadataValue, check_k, check_metadata
+from cascade_memory.domain.validation import MAX_QUERY_CHARS, check_k
 from cascade_memory.llama_index.block import CascadeMemoryBlock
 from cascade_memory.llama_index.embeddings import LlamaIndexEmbedder
 from cascade_memory.llama_index.explicit import arun

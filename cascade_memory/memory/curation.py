@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -13,11 +14,13 @@ from cascade_memory.domain.actions import NewAction, only
 from cascade_memory.domain.case import WHY
 from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.digests import digest
+from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.provenance import Wanted
+from cascade_memory.domain.quoting import quoted
 from cascade_memory.domain.records import NewCase, RecallRecord, Settlement, Undone
 from cascade_memory.domain.trajectory import Solution, solution_text
 from cascade_memory.domain.trust import ByWhom
-from cascade_memory.domain.validation import MetadataValue, check_id
+from cascade_memory.domain.validation import check_id
 from cascade_memory.engine.decision import proposal_record
 from cascade_memory.engine.door import Door, Incoming
 from cascade_memory.engine.engine import Engine
@@ -29,6 +32,7 @@ from cascade_memory.memory.progress import progress_bar
 _T = TypeVar("_T")
 
 _BATCH = 64
+MOST_AT_ONCE = 1_000_000  # cases or ids in one call, which holds them all in RAM
 
 
 def unpacked(case: object) -> tuple[Any, Any, Any]:
@@ -107,6 +111,10 @@ def checked_all(
             found.append(checked(unpacked(case), case_text, door.record()))
         except InvalidInput as error:
             raise InvalidInput(f"case {number:,}: {error}; nothing was stored") from error
+        if number > MOST_AT_ONCE:
+            raise InvalidInput(
+                f"one call takes {MOST_AT_ONCE:,} cases at most: add the others in further calls; none was stored"
+            )
     return found
 
 
@@ -259,7 +267,14 @@ def _purge(engine: Engine, namespace: int, by: str | None) -> tuple[str, ...]:
 
 
 def _ids(case_ids: str | Iterable[str]) -> list[str]:
-    return [check_id(one, "case_id") for one in ([case_ids] if isinstance(case_ids, str) else case_ids)]
+    if isinstance(case_ids, str):
+        return [check_id(case_ids, "case_id")]
+    if not isinstance(case_ids, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not type-checked
+        raise InvalidInput(f"case_ids must be an id or several, not {quoted(case_ids)}")
+    ids = [check_id(one, "case_id") for one in itertools.islice(case_ids, MOST_AT_ONCE + 1)]
+    if len(ids) > MOST_AT_ONCE:
+        raise InvalidInput(f"case_ids are more than {MOST_AT_ONCE:,}, which one call takes at most: name them in several calls")
+    return ids
 
 
 def _keys(engine: Engine, ids: Sequence[str], namespace_id: int, namespace: str) -> list[int]:

@@ -12,16 +12,17 @@ from typing import Any
 from cascade_memory.cycle.retain import why_unkept
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.episode import TRUSTED_SOURCES, Episode, check_source
+from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.records import RecallRecord, Unkept
 from cascade_memory.domain.reward_channel import cap_of
 from cascade_memory.domain.signed import Signed
 from cascade_memory.domain.trajectory import Solution, check_solution
 from cascade_memory.domain.trust import ByWhom
-from cascade_memory.domain.validation import MetadataValue, check_id, check_reward, check_seconds
+from cascade_memory.domain.validation import check_id, check_reward, check_seconds, check_word
 from cascade_memory.engine.door import Incoming
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.request import Judgement
-from cascade_memory.errors import ContentChanged, InvalidInput, UnknownEpisode
+from cascade_memory.errors import ContentChanged, UnknownEpisode
 from cascade_memory.memory.sources import SourceVerbs
 from cascade_memory.memory.threads import in_reward_thread
 from cascade_memory.memory.ticketing import TicketVerbs
@@ -183,8 +184,7 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
         The status "interrupted" means that the run waits for somebody and will go on. The record survives a killed process.
         If the episode is not open, this method changes nothing and returns False.
         """
-        if status not in ("ok", "error", "interrupted"):
-            raise InvalidInput(f'status must be "ok", "error" or "interrupted", not {status!r}')
+        status = check_word(status, ("ok", "error", "interrupted"), "status")
         checked = None if solution is None else self._open().parts.door.record().solution(solution)
         episode_id = check_id(episode_id, "episode_id")
         return self._caught_up(episode_id).parts.ledger.episodes.finish(
@@ -193,7 +193,8 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
 
     def latest(self, thread_id: str, *, namespace: str | None = None) -> Episode | None:
         """Return the newest episode of a conversation, or None."""
-        ledger = self._caught_up(thread=check_id(thread_id, "thread_id")).parts.ledger
+        thread_id = check_id(thread_id, "thread_id")
+        ledger = self._caught_up(thread=thread_id).parts.ledger
         return ledger.episodes.latest(self._namespace_id(namespace), thread_id)
 
     def end(
@@ -248,8 +249,7 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
         return reward
 
     def _ending(self, episode_id: str, status: str, namespace: str | None) -> Episode | None:
-        if status not in ("ok", "error", "cancelled"):
-            raise InvalidInput(f'status must be "ok", "error" or "cancelled", not {status!r}')
+        check_word(status, ("ok", "error", "cancelled"), "status")
         episode = self.get_episode(episode_id, namespace=namespace)
         over = episode is None or not (episode.status == "open" or episode.has_only_agents_word)
         return None if over else episode
@@ -300,7 +300,8 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
 
     def get_episode(self, episode_id: str, *, namespace: str | None = None) -> Episode | None:
         """Return an episode of this memory's namespace, or None."""
-        found = self._caught_up(check_id(episode_id, "episode_id")).parts.ledger.episodes.one(episode_id)
+        episode_id = check_id(episode_id, "episode_id")
+        found = self._caught_up(episode_id).parts.ledger.episodes.one(episode_id)
         return found if found is not None and found.namespace == self._in(namespace) else None
 
     def _known(self, episode_id: str, namespace: str | None) -> Episode:
@@ -312,11 +313,8 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
 
     def knows(self, episode_id: str) -> bool:
         """Say whether an episode id exists in any namespace."""
-        engine = self._open()
-        return (
-            engine.recording.holds(check_id(episode_id, "episode_id"))
-            or engine.parts.ledger.episodes.one(episode_id) is not None
-        )
+        engine, episode_id = self._open(), check_id(episode_id, "episode_id")
+        return engine.recording.holds(episode_id) or engine.parts.ledger.episodes.one(episode_id) is not None
 
     def discard(self, episode_id: str, *, namespace: str | None = None) -> bool:
         """Close an open episode without a label: it was cancelled, or nobody will judge it. Return whether it was open."""

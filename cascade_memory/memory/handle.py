@@ -16,20 +16,14 @@ from cascade_memory.domain.cost import Costs
 from cascade_memory.domain.display import shorten
 from cascade_memory.domain.episode import check_source
 from cascade_memory.domain.exposure import Exposure
+from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.patience import patience
+from cascade_memory.domain.quoting import quoted
 from cascade_memory.domain.records import Unkept
 from cascade_memory.domain.reward_channel import check_caps
 from cascade_memory.domain.tickets import Tickets, check_tickets
 from cascade_memory.domain.trust import CHANNELS, ByWhom, check_channel, check_min_trust
-from cascade_memory.domain.validation import (
-    MetadataValue,
-    check_callable,
-    check_duration,
-    check_id,
-    check_k,
-    check_namespace,
-    check_reward,
-)
+from cascade_memory.domain.validation import check_callable, check_duration, check_id, check_k, check_namespace, check_reward
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.request import RecallRequest
 from cascade_memory.errors import CascadeError, InvalidInput, MemoryClosed, RedactionFailed
@@ -50,6 +44,7 @@ if TYPE_CHECKING:
 
 _FOR_ADAPTERS = {"as_stored", "end_episode", "note_failure", "redeem_code", "shares_engine_with", "sign_code"}
 WITHHELD = "(a task that redact= could not take)"
+_FEW = 8  # values of metadata
 _REACHABLE = 2.0  # seconds to try to reach a database
 
 
@@ -308,6 +303,7 @@ class Handle:
             actor=self._who(actor),
             channel=self._door(channel),
             min_trust=self._min_trust if min_trust is None else check_min_trust(min_trust) or 0,
+            light=where is None and len(fields) <= _FEW and not any(isinstance(value, list) for value in fields.values()),
             memory=cast("Any", weakref.ref(self)),
         )
 
@@ -330,7 +326,7 @@ class Handle:
     def _door(self, channel: object) -> str:
         if channel is None:
             return CHANNELS[0]
-        return str(channel) if channel in CHANNELS else check_channel(channel)
+        return channel if type(channel) is str and channel in CHANNELS else check_channel(channel)
 
     def _new_in(self, namespace: object) -> str:
         """Return the namespace of something that is about to be stored; the name of a new one must not hold a secret."""
@@ -396,5 +392,5 @@ def _gone(engine: Engine) -> str | None:
 
 def _sources(given: Collection[str]) -> tuple[str, ...]:
     if isinstance(given, str) or not isinstance(given, Collection):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidInput(f"retain_from must be a collection of sources, such as ('host', 'human'), not {given!r}")
+        raise InvalidInput(f"retain_from must be a collection of sources, such as ('host', 'human'), not {quoted(given)}")
     return tuple(check_source(source) for source in given)

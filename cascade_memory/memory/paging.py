@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
+from cascade_memory.domain.quoting import quoted
 from cascade_memory.domain.viewed import Page
 from cascade_memory.errors import InvalidInput
 
@@ -48,7 +50,7 @@ def place_of(after: str) -> tuple[float, int]:
     >>> place_of("0.5:12")
     (0.5, 12)
     """
-    found = _PLACE.fullmatch(after)
-    if found is None:
-        raise InvalidInput(f"after must be the ``after`` of a page, not {after!r}")
+    found = _PLACE.fullmatch(after) if isinstance(after, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]
+    if found is None or not math.isfinite(float(found[1])):
+        raise InvalidInput(f"after must be the ``after`` of a page, not {quoted(after)}")
     return float(found[1]), int(found[2])

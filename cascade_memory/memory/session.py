@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.recall import Recall, RecalledCase
 from cascade_memory.domain.trajectory import Solution
-from cascade_memory.domain.validation import MetadataValue
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -37,7 +37,8 @@ class TicketVerbs(Browsing):
         >>> episode_id = memory.recall("cool some mug").episode_id
         >>> memory.reward(episode_id, 0.0, source="user", ticket=memory.ticket_of(episode_id))
         """
-        found = self._caught_up(check_id(episode_id, "episode_id")).parts.ledger.episodes.one(episode_id)
+        episode_id = check_id(episode_id, "episode_id")
+        found = self._caught_up(episode_id).parts.ledger.episodes.one(episode_id)
         if found is None or found.namespace != self._in(namespace):
             raise UnknownEpisode(f"there is no episode {episode_id!r} in namespace {self._in(namespace)!r}")
         if self._tickets is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from cascade_memory.domain.actions import AuditEntry
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.episode import Episode, Status, check_source, check_status
 from cascade_memory.domain.records import Column
-from cascade_memory.domain.validation import check_k, check_text
+from cascade_memory.domain.validation import check_k, check_text, check_word
 from cascade_memory.domain.viewed import (
     CaseOrder,
     JudgedEpisode,
@@ -76,8 +76,7 @@ class Viewing(EpisodeVerbs):
         >>> [case.query for case in memory.page_of_cases(search="HEAT", limit=1, after=first.after).items]
         ['heat some egg']
         """
-        if state is not None and state not in get_args(State):
-            raise InvalidInput(f"state must be one of {', '.join(get_args(State))}, not {state!r}")
+        state = None if state is None else cast("State", check_word(state, get_args(State), "state"))
         sort = _check_sort(sort)
         ledger, namespace_id = self._open().parts.ledger, self._namespace_id(namespace)
         limit, start = check_k(limit, "limit"), None if after is None else place_of(after)
@@ -85,7 +84,7 @@ class Viewing(EpisodeVerbs):
         if words and start is None and (named := ledger.cases.by_id([search.strip()], namespace_id)):
             return Page(items=tuple(named), after=None)
         source = None if source is None else check_source(source)
-        if order is not None and not (words or source or where or state):
+        if order is not None and not words and source is None and where is None and state is None:
             pairs = order.following(start, limit + 1)
         else:
             pairs = ledger.viewing.cases(
@@ -257,9 +256,7 @@ class Viewing(EpisodeVerbs):
 
 
 def _check_sort(sort: Sort) -> Sort:
-    if sort not in get_args(Sort):
-        raise InvalidInput(f"sort must be one of {', '.join(get_args(Sort))}, not {sort!r}")
-    return sort
+    return cast("Sort", check_word(sort, get_args(Sort), "sort"))
 
 
 def _words(search: str) -> list[str]:

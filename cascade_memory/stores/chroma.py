@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.interruptible import interruptible
+from cascade_memory.domain.metadata import RESERVED_PREFIX
 from cascade_memory.domain.trajectory import solution_text
-from cascade_memory.domain.validation import RESERVED_PREFIX
 from cascade_memory.errors import StoreError
 from cascade_memory.stores.chroma_answers import (
     NAMESPACE,

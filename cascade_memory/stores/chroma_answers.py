@@ -12,7 +12,8 @@ from uuid import UUID
 
 from cascade_memory.domain.display import shorten
 from cascade_memory.domain.interruptible import interruptible
-from cascade_memory.domain.validation import MAX_ID_CHARS, RESERVED_PREFIX
+from cascade_memory.domain.metadata import RESERVED_PREFIX
+from cascade_memory.domain.validation import MAX_ID_CHARS
 from cascade_memory.errors import StoreError
 
 SPACE = "cosine"

@@ -6,7 +6,8 @@ import sqlite3
 from collections.abc import Mapping
 
 from cascade_memory.domain.records import SETTLED
-from cascade_memory.ledger import numbering, rules
+from cascade_memory.domain.validation import GREATEST
+from cascade_memory.ledger import numbering
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.rows import SET_FACT
 from cascade_memory.ledger.sequences import KEYS
@@ -21,7 +22,7 @@ def greatest_keys(connection: Connection) -> dict[str, int]:
     for table, key in _SERVERS.items():
         (there,) = connection.execute(f"SELECT max({key}) FROM {table}").fetchone()
         ever = _ever(connection, table, key)
-        if greatest := max(int(there or 0), ever if 0 <= ever <= rules.GREATEST else 0):
+        if greatest := max(int(there or 0), ever if 0 <= ever <= GREATEST else 0):
             found[table] = greatest
     return found
 

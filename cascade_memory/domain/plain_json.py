@@ -1,0 +1,69 @@
+"""Makes a plain copy of what is to be stored as JSON, no deeper than every reader of JSON gets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, cast
+
+from cascade_memory.domain.quoting import quoted
+from cascade_memory.domain.validation import exact
+from cascade_memory.errors import InvalidInput
+
+MAX_DEPTH = 64  # Python's own reader gives up at a depth that depends on who calls it
+_MAX_NODES = 500_000  # as many as the longest text of JSON that is stored can have
+_DIGITS = 1_000  # of a whole number, about; Python writes and reads up to 4,300
+_BITS = int(_DIGITS * math.log2(10))
+
+
+def plain_json(value: object, name: str) -> dict[str, Any]:
+    """Return a mapping as a dict of texts, numbers, booleans, None, lists and dicts; raise if it has anything else.
+
+    >>> plain_json({"q": ("a", 1.5), 2: None}, "step.arguments")
+    {'q': ['a', 1.5], '2': None}
+    """
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"{name} must be a mapping of plain JSON, not {quoted(value)}")
+    return _Copying(name).mapping(cast("Mapping[object, object]", value), 0)
+
+
+class _Copying:
+    def __init__(self, name: str) -> None:
+        self._name, self._nodes = name, 0
+
+    def mapping(self, value: Mapping[object, object], depth: int) -> dict[str, Any]:
+        return {self._key(key): self._copy(one, depth + 1) for key, one in value.items()}
+
+    def _copy(self, value: object, depth: int) -> Any:
+        self._nodes += 1
+        if self._nodes > _MAX_NODES:
+            raise InvalidInput(f"{self._name} must be a mapping of at most {_MAX_NODES:,} values")
+        if isinstance(value, str):
+            return str.__str__(value)
+        if value is None or isinstance(value, bool):
+            return value
+        if (number := exact(value)) is not None:
+            return self._finite(number)
+        if depth > MAX_DEPTH:
+            raise InvalidInput(f"{self._name} are nested more than {MAX_DEPTH} deep; pass the inner parts as text")
+        if isinstance(value, Mapping):
+            return self.mapping(cast("Mapping[object, object]", value), depth)
+        if isinstance(value, (list, tuple)):
+            return [self._copy(one, depth + 1) for one in cast("list[object]", value)]
+        raise InvalidInput(f"{self._name} must be a mapping of plain JSON, and {quoted(value)} is none")
+
+    def _key(self, key: object) -> str:
+        """Return a key as JSON has it: always a text."""
+        if isinstance(key, str):
+            return str.__str__(key)
+        if key is None or isinstance(key, bool):
+            return {None: "null", True: "true", False: "false"}[key]
+        number = exact(key)
+        if number is None:
+            raise InvalidInput(f"{self._name} must be a mapping of plain JSON, and a key of it is {quoted(key)}")
+        return repr(self._finite(number))
+
+    def _finite(self, number: float) -> float:
+        if not math.isfinite(number) if isinstance(number, float) else number.bit_length() > _BITS:
+            raise InvalidInput(f"{self._name} must be a mapping of plain JSON, which has no number such as {quoted(number)}")
+        return number
