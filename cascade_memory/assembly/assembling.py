@@ -10,6 +10,7 @@ from cascade_memory.assembly.place import Place
 from cascade_memory.assembly.rankers import resolve_ranker, resolve_shadow
 from cascade_memory.assembly.settings import Matcher, Settings
 from cascade_memory.bandit.similarity import SimilarityPolicy
+from cascade_memory.domain.quoting import quoted
 from cascade_memory.domain.vigilance import Vigilance
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.encoders.matchers import ExactMatcher, FunctionMatcher
@@ -106,4 +107,5 @@ def _matcher(matcher: Matcher | str) -> SolutionMatcher:
         return matcher  # type: ignore[return-value]
     if callable(matcher):
         return FunctionMatcher(matcher)
-    raise InvalidInput(f'matcher must be "exact", None, a function of two solutions, or a SolutionMatcher, not {matcher!r}')
+    wanted = '"exact", None, a function of two solutions, or a SolutionMatcher'
+    raise InvalidInput(f"matcher must be {wanted}, not {quoted(matcher)}")

@@ -18,6 +18,7 @@ from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.exposure import Exposure
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.tickets import Tickets
+from cascade_memory.domain.validation import check_k
 from cascade_memory.domain.vigilance import Vigilance
 from cascade_memory.domain.warning_options import WarningOptions, check_warnings
 from cascade_memory.lazy import load
@@ -144,7 +145,7 @@ class CascadeMemory(Memory):
             shadow=shadow,
             matcher=matcher,
             learn=learn,
-            candidates=candidates,
+            candidates=check_k(candidates, "candidates"),
             chroma=chroma,
             policy_scope=policy_scope,
             limits=Limits.of(max_cases, ttl),

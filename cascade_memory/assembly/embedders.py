@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.domain.quoting import quoted
 from cascade_memory.encoders import minilm
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.encoders.minilm import MiniLMEmbedder
@@ -56,7 +57,7 @@ def resolve_embedder(embedder: str | Embedder, stored: tuple[str, int] | None) -
         return TextModelEmbedder(embedder)
     raise InvalidInput(
         f'embedder must be "auto", "minilm", "hashing", the folder of a model, its name on the Hugging Face hub (owner/name), '
-        f"or an object that embeds, not {embedder!r}"
+        f"or an object that embeds, not {quoted(embedder)}"
     )
 
 

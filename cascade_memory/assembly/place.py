@@ -9,6 +9,7 @@ from typing import Protocol, cast
 
 from cascade_memory.assembly.folder import Folder
 from cascade_memory.assembly.settings import Settings
+from cascade_memory.domain.quoting import quoted
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.parts import Parts
 from cascade_memory.errors import InvalidInput
@@ -51,7 +52,8 @@ def place_of(path: object) -> Place:
     'memory'
     """
     if not isinstance(path, (str, os.PathLike)) or not str(path).strip() or "\x00" in str(path):
-        raise InvalidInput(f"path must name a folder or a PostgreSQL database, or be None for a memory in RAM, not {path!r}")
+        wanted = "name a folder or a PostgreSQL database, or be None for a memory in RAM"
+        raise InvalidInput(f"path must {wanted}, not {quoted(path)}")
     if _ONE_SLASH.match(str(path)):  # a Path joins two slashes, too; and a folder's name would show the password
         raise InvalidInput("a URL of PostgreSQL begins with postgresql://, with two slashes")
     if isinstance(path, str) and (found := _URL.match(path)):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any, Literal, Union, cast, get_args, get_origin
 
+from cascade_memory.domain.quoting import quoted
 from cascade_memory.errors import InvalidInput
 
 _OWN = frozenset(
@@ -35,7 +36,7 @@ def check_ranker_options(ranker: str, given: object, makers: tuple[Callable[...,
             takes = ", ".join(hints) if hints else "no options"
             raise InvalidInput(f"the ranker {ranker!r} takes no option {name!r}{meant}; it takes {takes}")
         if not _fits(value, hints[name]):
-            raise InvalidInput(f"ranker_options: {name!r} must be {_in_words(hints[name])}, not {value!r}")
+            raise InvalidInput(f"ranker_options: {name!r} must be {_in_words(hints[name])}, not {quoted(value)}")
     return options
 
 

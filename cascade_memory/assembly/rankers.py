@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,11 +19,13 @@ from cascade_memory.bandit.rivals import LinLogUCB, NeuralLinUCB, ThompsonSampli
 from cascade_memory.bandit.shared_weights import SharedWeights
 from cascade_memory.bandit.similarity import FrozenHead, ShowNothing, SimilarityPolicy
 from cascade_memory.bandit.uniform import UniformPolicy
+from cascade_memory.domain.quoting import quoted
 from cascade_memory.encoders.cosine import CosineEncoder
 from cascade_memory.encoders.cross_encoder import Base, CrossEncoder, load_base
 from cascade_memory.encoders.cross_encoder.encoder import PairText, query_and_case_query
 from cascade_memory.encoders.light import ENDS, FEATURES, LightEncoder
 from cascade_memory.encoders.recency import RecencyEncoder
+from cascade_memory.encoders.text_model.files import names_a_model
 from cascade_memory.errors import InvalidInput
 from cascade_memory.learning.ranker import Lookup, Ranker
 from cascade_memory.ports.policy import Policy
@@ -226,11 +227,12 @@ def resolve_ranker(
             raise InvalidInput(f'policy_scope="shared" needs a ranker with shared weights, and {ranker.name!r} has none')
         _check_made(ranker, credit, options)
         return ranker
+    ranker = str.__str__(ranker) if isinstance(ranker, str) else ranker  # pyright: ignore[reportUnnecessaryIsInstance]
     known = isinstance(ranker, str) and ranker in BY_NAME  # pyright: ignore[reportUnnecessaryIsInstance]
     if not known and not _names_a_model(ranker):
         raise InvalidInput(
             f"ranker must be one of {', '.join(sorted(BY_NAME))}, a reranker's folder or its name on the Hugging Face hub "
-            f"(owner/name), or a Ranker, not {ranker!r}"
+            f"(owner/name), or a Ranker, not {quoted(ranker)}"
         )
     if shared and ranker not in ("auto", "light"):
         raise InvalidInput(f'policy_scope="shared" needs the ranker "light": {ranker!r} has no weights to share')
@@ -281,7 +283,7 @@ def resolve_shadow(shadow: str | Ranker | None, *, hindsight: bool, credit: str 
 
 
 def _names_a_model(ranker: object) -> bool:
-    return isinstance(ranker, str) and ("/" in ranker or Path(ranker).is_dir())
+    return isinstance(ranker, str) and names_a_model(ranker)
 
 
 def resolve_credit(credit: str | Credit) -> Credit:
@@ -292,6 +294,6 @@ def resolve_credit(credit: str | Credit) -> Credit:
     """
     if callable(credit):
         return credit
-    if credit not in CREDITS:
-        raise InvalidInput(f'credit must be "matched", "all", "first" or a function of the outcome, not {credit!r}')
+    if not isinstance(credit, str) or credit not in CREDITS:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(f'credit must be "matched", "all", "first" or a function of the outcome, not {quoted(credit)}')
     return CREDITS[credit]

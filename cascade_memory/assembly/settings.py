@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any, TypeAlias
 
 from cascade_memory.domain.limits import Limits
-from cascade_memory.domain.validation import check_k
+from cascade_memory.domain.quoting import quoted
+from cascade_memory.domain.validation import check_k, check_word
 from cascade_memory.domain.vigilance import Vigilance
 from cascade_memory.domain.warning_options import WarningOptions
 from cascade_memory.engine.door import Redact, check_redact
@@ -43,12 +44,12 @@ class Settings:
 
 def check(settings: Settings) -> None:
     """Refuse settings that are not possible in any place."""
-    if settings.learn not in ("inline", "background", "off"):
-        raise InvalidInput(f'learn must be "inline", "background" or "off", not {settings.learn!r}')
+    check_word(settings.learn, ("inline", "background", "off"), "learn")
     check_k(settings.candidates, "candidates")
     check_redact(settings.redact)
-    if settings.policy_scope not in ("namespace", "shared"):
-        raise InvalidInput(f'policy_scope must be "namespace" or "shared", not {settings.policy_scope!r}')
+    check_word(settings.policy_scope, ("namespace", "shared"), "policy_scope")
+    if not isinstance(settings.vigilance, (Vigilance, type(None))):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(f"vigilance must be None or a Vigilance, not {quoted(settings.vigilance)}")
     if settings.chroma is not None:
         parsed(settings.chroma)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
+from cascade_memory.domain.quoting import quoted
 from cascade_memory.domain.validation import check_share
+from cascade_memory.errors import InvalidInput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +20,8 @@ class Exposure:
 
     def __post_init__(self) -> None:
         """Refuse shares that are not from 0 to below 1."""
+        if type(self.abstain) is not bool:
+            raise InvalidInput(f"abstain must be True or False, not {quoted(self.abstain)}")
         check_share(self.holdout, "holdout")
         check_share(self.explore, "explore")
 

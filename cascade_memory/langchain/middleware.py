@@ -13,6 +13,7 @@ from langgraph.config import get_config
 from typing_extensions import NotRequired, override
 
 from cascade_memory.domain.interruptible import interruptible
+from cascade_memory.domain.quoting import quoted
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.validation import check_namespace
 from cascade_memory.errors import InvalidInput
@@ -69,7 +70,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
     ) -> None:
         super().__init__()
         if inject not in ("user", "system"):
-            raise InvalidInput(f'inject must be "user" or "system", not {inject!r}')
+            raise InvalidInput(f'inject must be "user" or "system", not {quoted(inject)}')
         if namespace is not None and not callable(namespace):
             check_namespace(namespace)
         self.tools = []

@@ -197,7 +197,7 @@ def forget(
     elif where is not None:
         gone = forgetting.forget_where(namespace_id, where, action, preview=dry_run)
     else:
-        ids = _ids(case_ids or ())
+        ids = _ids(() if case_ids is None else case_ids)
         keys = _keys(engine, ids, namespace_id, namespace)
         gone = forgetting.forget(namespace_id, keys, replace(action, subject=only(ids)), preview=dry_run)
     receipt = Receipt(**gone, stale=stale, brought_back=back, made_after=copies)
@@ -269,9 +269,11 @@ def _purge(engine: Engine, namespace: int, by: str | None) -> tuple[str, ...]:
 def _ids(case_ids: str | Iterable[str]) -> list[str]:
     if isinstance(case_ids, str):
         return [check_id(case_ids, "case_id")]
-    if not isinstance(case_ids, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not type-checked
-        raise InvalidInput(f"case_ids must be an id or several, not {quoted(case_ids)}")
-    ids = [check_id(one, "case_id") for one in itertools.islice(case_ids, MOST_AT_ONCE + 1)]
+    try:
+        given = iter(case_ids)
+    except TypeError:
+        raise InvalidInput(f"case_ids must be an id or several, not {quoted(case_ids)}") from None
+    ids = [check_id(one, "case_id") for one in itertools.islice(given, MOST_AT_ONCE + 1)]
     if len(ids) > MOST_AT_ONCE:
         raise InvalidInput(f"case_ids are more than {MOST_AT_ONCE:,}, which one call takes at most: name them in several calls")
     return ids

@@ -262,9 +262,12 @@ class Memory(ForgettingVerbs, WarningVerbs):
             return curation.add(engine, [one], namespace=name, source=source, progress=False, by=by)[0]
         if solution is not None or metadata is not None:
             raise InvalidInput("add(cases) takes solutions and metadata inside the cases")
-        if not isinstance(query, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not type-checked
-            raise InvalidInput(f"add takes a query and its solution, or an iterable of cases, not a {type(query).__name__}")
-        cases = curation.checked_all(query, self._case_text, door)
+        try:
+            given = iter(query)
+        except TypeError:
+            one_or_many = "a query and its solution, or an iterable of cases"
+            raise InvalidInput(f"add takes {one_or_many}, not a {type(query).__name__}") from None
+        cases = curation.checked_all(given, self._case_text, door)
         return curation.add(engine, cases, namespace=name, source=source, progress=progress, by=by)
 
     def propose(

@@ -17,6 +17,7 @@ from typing import IO, Any, cast
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.domain.private_files import FILE
+from cascade_memory.domain.quoting import quoted
 from cascade_memory.engine.engine import Engine
 from cascade_memory.errors import CascadeError, EncoderMismatch, InvalidInput, SchemaTooNew, StoreUnwritable
 from cascade_memory.memory.progress import progress_bar
@@ -65,9 +66,10 @@ def import_(engine: Engine, source: str | Path | Iterable[str], *, progress: boo
 
 
 def _imported(engine: Engine, source: Iterable[str], *, progress: bool | None, actor: str | None) -> int:
-    if not isinstance(source, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not type-checked
-        raise InvalidInput(f"import_ takes a path or lines, not a {type(source).__name__}")
-    lines = _in_bounds(source)
+    try:
+        lines = _in_bounds(iter(source))
+    except TypeError:
+        raise InvalidInput(f"import_ takes a path or lines, not {quoted(source)}") from None
     header = read_header(next(lines, ""))
     embedder = engine.parts.embedder
     if (header["embedder"], header["dimension"]) != (embedder.identity, embedder.dimension):

@@ -80,6 +80,7 @@ class Viewing(EpisodeVerbs):
         sort = _check_sort(sort)
         ledger, namespace_id = self._open().parts.ledger, self._namespace_id(namespace)
         limit, start = check_k(limit, "limit"), None if after is None else place_of(after)
+        search = check_text(search, "search", 2 * _WORDS * _LETTERS, allow_empty=True)
         words = _words(search)
         if words and start is None and (named := ledger.cases.by_id([search.strip()], namespace_id)):
             return Page(items=tuple(named), after=None)
@@ -207,7 +208,7 @@ class Viewing(EpisodeVerbs):
         viewing = self._open().parts.ledger.viewing
         if episode_id is not None:
             return viewing.outcomes(self._known(episode_id, namespace).id)
-        return viewing.verifications(self.get(str(case_id), namespace=namespace).key)
+        return viewing.verifications(self.get(cast("str", case_id), namespace=namespace).key)
 
     def shown_in(self, case_id: str, *, after: str | None = None, namespace: str | None = None) -> Page[Episode]:
         """Return episodes in which a case was shown, newest first; a page searches up to 2,000 recalls."""
@@ -260,7 +261,7 @@ def _check_sort(sort: Sort) -> Sort:
 
 
 def _words(search: str) -> list[str]:
-    words = check_text(search, "search", 2 * _WORDS * _LETTERS, allow_empty=True).split()
+    words = search.split()
     if len(words) > _WORDS or any(len(word) > _LETTERS for word in words):
         raise InvalidInput(f"a search takes up to {_WORDS} words of up to {_LETTERS} letters")
     return words

@@ -194,15 +194,17 @@ def _done(done: Sequence[Step] | StepsSoFar | None) -> StepsSoFar | None:
 
 def _step(action: object, tool: object, arguments: object) -> Step:
     """Return what is about to be done as a step. A model wrote its texts, so these are cleaned rather than refused."""
+    given: dict[str, str | None] = {"action": None, "tool": None}
     for name, text in (("action", action), ("tool", tool)):
         if text is not None and not isinstance(text, str):
             raise InvalidInput(f"{name} must be a string, not {type(text).__name__}")
+        given[name] = None if text is None else str.__str__(text)
     if arguments is not None and not isinstance(arguments, Mapping):
         raise InvalidInput(f"arguments must be a mapping, not {type(arguments).__name__}")
-    said = cut_short(clean_text(str(action or "")), MAX_FIELD_CHARS)
-    if tool is None and not said.strip():
+    said = cut_short(clean_text(given["action"] or ""), MAX_FIELD_CHARS)
+    if given["tool"] is None and not said.strip():
         raise InvalidInput("check needs the action as text, or the tool and its arguments")
-    if tool is None:
+    if given["tool"] is None:
         return Step(action=said)
-    called = tool_step(str(tool), arguments or {}, observation="")
+    called = tool_step(given["tool"], arguments or {}, observation="")
     return called if arguments or not said else Step(tool=called.tool, action=said)

@@ -16,6 +16,7 @@ _NAMED = re.compile(r"[\w.-]+/[\w.-]+")
 _LARGEST_JSON = 64 * 2**20  # bytes; the largest tokenizers have about half of that
 _READ = ("*.json", "*.safetensors", "*.txt", "*.model")
 _NOT_READ = ("onnx/*", "openvino/*")
+_NAME_BYTES = 255  # of a file, on most systems
 
 
 def names_a_model(name: str) -> bool:
@@ -24,7 +25,7 @@ def names_a_model(name: str) -> bool:
     >>> names_a_model("owner/name"), names_a_model("minilm")
     (True, False)
     """
-    return Path(name).is_dir() or "/" in name
+    return "/" in name or (len(name.encode(errors="replace")) <= _NAME_BYTES and Path(name).is_dir())
 
 
 def folder_of_model(name: str) -> Path:

@@ -1,0 +1,184 @@
+"""Every parameter of every public verb with every extreme value: refused with a sentence, or stored so that all else goes on.
+
+EXTREME_VALUES is the number of calls that are drawn from all; "all" makes all of them (three minutes).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import itertools
+import os
+import random
+import warnings
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from extreme_values import EXTREME, Hostile, HostileText, deep, endless
+
+from cascade_memory import CascadeMemory, Step, Tickets, Trajectory, WarningOptions, restore
+from cascade_memory.domain import plain_json, trajectory
+from cascade_memory.errors import CascadeError, InvalidInput, StoreError
+from cascade_memory.memory import curation
+
+_CALLS = os.environ.get("EXTREME_VALUES", "250")
+_LONGEST = 2_000  # characters of a message
+
+# They take no value to store, end the memory, take what only adapters pass, or write files of the caller's.
+_LEFT_OUT = {
+    *("close", "end_episode", "note_failure", "sign_code", "redeem_code", "as_stored", "shares_engine_with"),
+    *("backup", "export", "import_", "inspect", "refit", "rebuild", "stand_aside", "warm", "examine", "find_secrets"),
+}
+_FLAGS = {"everything", "purge", "dry_run", "progress", "everywhere", "newest_first", "reported", "order", "self"}
+_GIVEN: dict[str, Any] = {
+    **{"query": "heat some egg", "solution": "microwave", "metadata": {"user": "ann"}, "source": "human", "sort": "newest"},
+    **{"value": 0.5, "status": "ok", "older_than": timedelta(days=1), "since": 0, "advice": "microwave it", "search": "egg"},
+    **{"actor": "ann", "thread_id": "t", "seen": "x", "id": "x", "action": "open", "warning_id": "w", "entry_id": "e"},
+}
+
+
+def _some(count: int, seed: str) -> list[str]:
+    return list(EXTREME) if _CALLS == "all" else random.Random(seed).sample(list(EXTREME), count)
+
+
+def _verbs() -> list[str]:
+    return [name for name in dir(CascadeMemory) if name not in _LEFT_OUT and inspect.isfunction(getattr(CascadeMemory, name))]
+
+
+def _calls() -> list[tuple[str, str, str]]:
+    """Return (verb, parameter, value) of all calls."""
+    return [
+        (verb, parameter, label)
+        for verb in _verbs()
+        if not verb.startswith("_")
+        for parameter in inspect.signature(getattr(CascadeMemory, verb)).parameters
+        if parameter not in _FLAGS
+        for label in EXTREME
+    ]
+
+
+def _arguments(memory: CascadeMemory, verb: str, parameter: str, value: object) -> dict[str, Any]:
+    options: dict[str, Any] = {parameter: value}
+    for name, one in inspect.signature(getattr(memory, verb)).parameters.items():
+        needed = one.default is one.empty or (verb == "add" and name in ("solution", "metadata"))
+        if name == parameter or not needed:
+            continue
+        if verb == "add" and parameter == "query" and not isinstance(value, str):
+            continue  # many cases
+        if name == "episode_id":
+            options[name] = memory.recall("heat some egg", metadata={"user": "ann"}).episode_id
+        else:
+            options[name] = memory.add("heat some egg", "microwave") if name.startswith("case_id") else _GIVEN[name]
+    return options
+
+
+def _wrong(work: Callable[[], Any]) -> str | None:
+    """Do something; return what is wrong with its answer, if anything."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        try:
+            found = work()
+            found = asyncio.run(found) if inspect.iscoroutine(found) else found
+            if hasattr(found, "__next__"):
+                found = list(itertools.islice(found, 3))
+            if getattr(found, "error", None):
+                return f"failed inside: {found.error[:200]}"
+        except CascadeError as error:
+            if isinstance(error, StoreError) or not 10 < len(str(error)) < _LONGEST:
+                return f"{type(error).__name__}: {str(error)[:200]}"
+        except Exception as error:
+            return f"{type(error).__name__} instead of a refusal"
+    lost = [str(one.message)[:200] for one in warned if issubclass(one.category, RuntimeWarning)]
+    return lost[0] if lost else None
+
+
+def _whole(memory: CascadeMemory, tmp_path: Path) -> None:
+    """Check that a memory can be moved in each way, and that nothing in it is wrong."""
+    memory.sync()
+    memory.backup(tmp_path / "backup")
+    memory.export(tmp_path / "export.jsonl")
+    assert [check for check in memory.examine() if not check.ok] == []
+    restore(tmp_path / "backup", tmp_path / "restored")
+    with CascadeMemory(embedder="hashing") as other:
+        assert other.import_(tmp_path / "export.jsonl")
+        assert other.stats(everywhere=True).cases == memory.stats(everywhere=True).cases
+        assert [check for check in other.examine() if not check.ok] == []
+
+
+@pytest.mark.parametrize("seed", [7])
+def test_a_verb_refuses_an_extreme_value_or_stores_it_for_good(tmp_path: Path, seed: int):
+    calls = _calls()
+    assert len(calls) > 10_000
+    drawn = calls if _CALLS == "all" else random.Random(seed).sample(calls, int(_CALLS))
+    with CascadeMemory(tmp_path / "m", embedder="hashing", deadline=30) as memory:
+        memory.add("cool some egg", "fridge", metadata={"user": "ann"})
+        found: dict[str, str] = {}
+        for verb, parameter, label in drawn:
+            options = _arguments(memory, verb, parameter, EXTREME[label])
+            if wrong := _wrong(lambda verb=verb, options=options: getattr(memory, verb)(**options)):
+                found[f"{verb}({parameter}={label})"] = wrong
+        assert found == {}
+        assert memory.health().failures == {}
+        _whole(memory, tmp_path)
+
+
+_OPTIONS = ("k", "namespace", "retain_at", "holdout", "explore", "candidates", "max_cases", "ttl", "deadline", "actor")
+_OPTIONS = (*_OPTIONS, "min_trust", "tickets", "reward_caps", "vigilance", "warnings", "policy_scope", "abstain")
+
+
+@pytest.mark.parametrize("option", _OPTIONS)
+def test_an_option_with_an_extreme_value_is_refused_or_works(option: str):
+    def used(**options: Any) -> None:
+        with CascadeMemory(embedder="hashing", learn="off", **options) as memory:
+            memory.add("heat some egg", "microwave")
+            assert memory.recall("heat an egg").error is None
+            assert memory.health().failures == {}
+
+    labels = _some(5, option)
+    wrong = {label: _wrong(lambda label=label: used(**{option: EXTREME[label]})) for label in labels}
+    assert {label: why for label, why in wrong.items() if why} == {}
+
+
+@pytest.mark.parametrize("label", _some(30, "parts"))
+def test_parts_of_solutions_and_settings_are_refused_or_come_back_as_they_were(label: str):
+    value = EXTREME[label]
+    fields = ("action", "observation", "thought", "tool", "failed", "arguments")
+    steps: list[dict[str, Any]] = [
+        *({"action": "a", name: value} for name in fields),
+        {"action": "a", "arguments": {"x": value}},
+    ]
+    for given in steps if label != "endless" else steps[:5]:
+
+        def kept(given: dict[str, Any] = given) -> None:
+            there = Trajectory([Step(**given)])
+            assert Trajectory.from_json(there.to_json()) == there
+
+        assert _wrong(kept) is None
+    assert _wrong(lambda: Tickets(lifetime=value)) is None
+    assert _wrong(lambda: WarningOptions(keep=value)) is None
+    assert _wrong(lambda: WarningOptions(per_episode=value)) is None
+
+
+def test_what_has_no_end_is_not_read_to_its_end(ram: CascadeMemory, monkeypatch: pytest.MonkeyPatch):
+    for module, name in ((curation, "MOST_AT_ONCE"), (trajectory, "_MOST_STEPS"), (plain_json, "_MAX_NODES")):
+        assert getattr(module, name) < 2_000_000
+        monkeypatch.setattr(module, name, 1_000)
+    for use in (
+        lambda: ram.add(("q", "s") for _ in endless()),
+        lambda: ram.forget(str(i) for i in endless()),
+        lambda: ram.bring_back(str(i) for i in endless()),
+        lambda: Trajectory(Step(action="a") for _ in endless()),
+        lambda: Step(action="a", arguments=EXTREME["endless"]),
+    ):
+        with pytest.raises(InvalidInput, match=r"at most|one call takes|leave out"):
+            use()
+
+
+def test_a_message_calls_no_method_of_what_it_refuses(ram: CascadeMemory):
+    for refused in (Hostile(), HostileText("x" * 5_000_000), deep(100_000), {"a": Hostile()}):
+        with pytest.raises(InvalidInput) as caught:
+            ram.recall("task", k=refused)  # type: ignore[arg-type]
+        assert len(str(caught.value)) < 200
