@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from cascade_memory.domain.validation import GREATEST
+
 
 def share(text: str) -> float:
     """Read a number from 0 to 1.
@@ -24,6 +26,6 @@ def positive(text: str) -> int:
     3
     """
     number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be 1 or more, not {number}")
+    if not 1 <= number <= GREATEST:
+        raise argparse.ArgumentTypeError(f"must be 1 or more, and at most {GREATEST:,}")
     return number

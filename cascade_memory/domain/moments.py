@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from cascade_memory.domain.quoting import quoted
-from cascade_memory.domain.validation import LAST_MOMENT, exact
+from cascade_memory.domain.validation import FIRST_MOMENT, LAST_MOMENT, exact
 from cascade_memory.errors import InvalidInput
 
 Moment: TypeAlias = "float | datetime | timedelta | str"
@@ -30,7 +30,7 @@ def moment_of(value: object, name: str) -> float | None:
     if value is None:
         return None
     found = _read(value)
-    if found is None or not -LAST_MOMENT <= found <= LAST_MOMENT:
+    if found is None or not FIRST_MOMENT <= found <= LAST_MOMENT:
         raise InvalidInput(f"{name} must be {_SAYS}, not {quoted(value)}")
     return found
 

@@ -7,8 +7,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from cascade_memory.domain.plain_json import plain_json
 from cascade_memory.domain.trajectory import Solution, Step, Trajectory, capped
 from cascade_memory.domain.validation import clean_text
+from cascade_memory.errors import InvalidInput
 from cascade_memory.redaction.marking import cut_short
 
 MAX_FIELD_CHARS = 8_000
@@ -37,9 +39,12 @@ def tool_step(name: str, arguments: object, *, observation: str, thought: str = 
     """
     name = clean_text(name) or "tool"
     given = clean_text(as_json(arguments))
-    plain: Any = json.loads(given, parse_constant=str)
+    try:
+        plain: Any = json.loads(given, parse_constant=str)
+    except RecursionError:  # the writer goes a little deeper than the reader
+        plain = f"({type(arguments).__name__})"
     fields = cast("dict[str, Any]", plain) if isinstance(plain, dict) else {} if plain in (None, "") else {"input": plain}
-    short = len(given) <= MAX_FIELD_CHARS
+    short = len(given) <= MAX_FIELD_CHARS and _is_shallow(fields)
     return Step(
         tool=name,
         action="" if short else f"{name}({cut_short(given, MAX_FIELD_CHARS)})",
@@ -48,6 +53,15 @@ def tool_step(name: str, arguments: object, *, observation: str, thought: str = 
         thought=cut_short(clean_text(thought), MAX_FIELD_CHARS),
         failed=failed,
     )
+
+
+def _is_shallow(fields: Mapping[str, Any]) -> bool:
+    """Say whether a step takes these arguments; others are only part of its text."""
+    try:
+        plain_json(fields, "arguments")
+    except InvalidInput:
+        return False
+    return True
 
 
 def is_rendered(text: str) -> bool:

@@ -22,6 +22,7 @@ ADVICE_CHARS = 4_000
 # What a caller passes and what a row of the ledger holds is checked against the same limits. A number that the door lets in and
 # the rules for rows do not would be stored, and then no backup and no import would take it.
 GREATEST = 2**53  # greatest key or count: floats and JSON hold every whole number up to it
+FIRST_MOMENT = -62_135_596_800.0  # the beginning of the year 1, in seconds since 1970: Python's calendar begins there
 LAST_MOMENT = 253_402_300_799.0  # the end of the year 9999, in seconds since 1970
 LONGEST = 36_525 * 86_400.0  # seconds, a century: locks take no much longer times
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.domain.actions import login_name
+from cascade_memory.domain.validation import check_whole
 from cascade_memory.errors import InvalidInput
 from cascade_memory.inspector.gate import LOOPBACK, checked_hosts
 from cascade_memory.inspector.sessions import Sessions
@@ -37,8 +38,7 @@ class Listening:
     token: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        if not 0 <= self.port < 65_536:
-            raise InvalidInput(f"a port must be between 0 and 65535, not {self.port}")
+        check_whole(self.port, "a port", 0, 65_535)
         checked_hosts(self.allow_hosts)
         if self.token is not None and len(self.token) < _LEAST_TOKEN:
             make = "python -c 'import secrets; print(secrets.token_urlsafe())'"

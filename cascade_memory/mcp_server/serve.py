@@ -7,6 +7,7 @@ import threading
 from dataclasses import dataclass, field
 
 from cascade_memory.assembly.cascade import CascadeMemory
+from cascade_memory.domain.validation import check_whole
 from cascade_memory.errors import InvalidInput
 from cascade_memory.mcp_server.clients import Tokens, check_tokens
 from cascade_memory.mcp_server.guard import LOOPBACK, Guard
@@ -23,8 +24,8 @@ class Listening:
     per_minute: int = 600
 
     def __post_init__(self) -> None:
-        if not 0 < self.port < 65_536 or self.per_minute < 0:
-            raise InvalidInput("a port must be between 1 and 65535, and a rate must be 0 or more")
+        check_whole(self.port, "a port", 1, 65_535)
+        check_whole(self.per_minute, "rate")
         if self.host not in LOOPBACK and not self.token:
             raise InvalidInput(
                 f"{self.host} can be reached from other machines: set a token with --token-file, or in the environment "

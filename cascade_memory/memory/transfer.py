@@ -16,6 +16,7 @@ from typing import IO, Any, cast
 
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.interruptible import interruptible
+from cascade_memory.domain.plain_json import plain_json
 from cascade_memory.domain.private_files import FILE
 from cascade_memory.domain.quoting import quoted
 from cascade_memory.engine.engine import Engine
@@ -82,6 +83,7 @@ def _imported(engine: Engine, source: Iterable[str], *, progress: bool | None, a
         for number, line in enumerate(lines, start=2):
             parsed = _parsed(line, number)
             try:
+                plain_json(parsed, "its parts")
                 record = json.dumps(cleaned(parsed, engine.parts.door, engine.embed)) + "\n"
             except InvalidInput as error:
                 raise InvalidInput(f"line {number} cannot come in: {error}; nothing was imported") from None

@@ -121,3 +121,19 @@ def test_records_name_nothing_in_other_namespaces(lines: list[dict[str, Any]]):
         assert theirs not in {
             case for episode in engine_of(memory).parts.ledger.episodes.listed(None) for case in episode.cases
         }
+
+
+@pytest.mark.parametrize("depth", [300, 5_000])
+def test_a_record_with_deeply_nested_parts_is_refused(tmp_path: Path, depth: int):
+    with CascadeMemory(embedder="hashing") as memory:
+        memory.reward(memory.recall("task").episode_id, 1.0, solution="solution", metadata={"user": "ann"})
+        memory.export(tmp_path / "export")
+    header, *records = (tmp_path / "export").read_text().splitlines()
+    deep = '{"a":' * depth + "1" + "}" * depth
+    for place, record in enumerate(records):
+        for name in list(json.loads(record))[::6]:
+            fields = json.dumps({**json.loads(record), name: "@"}).replace('"@"', deep)
+            with CascadeMemory(embedder="hashing") as other:
+                with pytest.raises(InvalidInput, match=r"nested|is not JSON"):
+                    other.import_([header, *records[:place], fields])
+                assert other.stats(everywhere=True).cases == 0

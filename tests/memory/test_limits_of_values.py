@@ -19,6 +19,7 @@ from cascade_memory.domain.metadata import MAX_METADATA_BYTES, MAX_METADATA_VALU
 from cascade_memory.domain.plain_json import MAX_DEPTH
 from cascade_memory.domain.validation import (
     ADVICE_CHARS,
+    FIRST_MOMENT,
     GREATEST,
     LAST_MOMENT,
     LONGEST,
@@ -68,7 +69,7 @@ _TEXTS |= dict.fromkeys(
 )
 _COUNTS = [(GREATEST, GREATEST + 1), (1, 0)]
 _SHARES = [(1, math.nextafter(1, 2)), (0, math.nextafter(0, -1))]
-_MOMENTS = [(LAST_MOMENT, LAST_MOMENT + 1), (-LAST_MOMENT, -(10**400))]
+_MOMENTS = [(LAST_MOMENT, LAST_MOMENT + 1), (FIRST_MOMENT, FIRST_MOMENT - 1), (0, -(10**400))]
 _NUMBERS = {
     **{"k": _COUNTS, "limit": _COUNTS, "window": _COUNTS, "value": _SHARES, "rate": _SHARES},
     **{"since": _MOMENTS, "until": _MOMENTS},
@@ -134,8 +135,8 @@ _UNKNOWN = (UndoRefused, UnknownCase, UnknownEpisode, UnknownWarning, ContentCha
 
 
 def _refusal(memory: CascadeMemory, verb: str, limit: Limit, value: Any) -> CascadeError | None:
-    value = value() if callable(value) else value
     try:
+        value = value() if callable(value) else value
         found = getattr(memory, verb)(**_options(memory, verb, limit.parameter), **{limit.parameter: value})
         if hasattr(found, "__next__"):
             list(found)
