@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar, cast
 
 from cascade_memory.domain.actions import NOTE_CHARS, check_note
@@ -23,8 +23,9 @@ from cascade_memory.domain.validation import (
     check_query,
     check_text,
 )
+from cascade_memory.engine.open_secrets import OpenSecrets
 from cascade_memory.errors import InvalidInput, RedactionFailed, StoreError
-from cascade_memory.redaction.fields import header_of, kind_of_value, may_name_secret
+from cascade_memory.redaction.fields import header_of, kind_of_value, may_name_secret, named_beside
 from cascade_memory.redaction.finding import find
 from cascade_memory.redaction.hints import may_hold_secret
 from cascade_memory.redaction.kinds import PASSWORD
@@ -33,6 +34,26 @@ from cascade_memory.redaction.marking import Marks
 Redact: TypeAlias = "bool | Callable[[str], str]"
 T = TypeVar("T")
 _PIN = 4  # digits of a number that may be a password
+_ROUNDS = 4  # in which a secret that was found in one part leads to another one in some other part
+_COMPARED = frozenset(("$eq", "$ne", "$in", "$nin", "$contains", "$not_contains"))  # what a filter compares a field with
+_ABSENT = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """What a record consists of; what it does not have is empty."""
+
+    query: str = ""
+    solution: Solution | None = None
+    metadata: dict[str, MetadataValue] = field(default_factory=dict[str, MetadataValue])
+    note: str | None = None
+    advice: str = ""
+
+    @property
+    def solved(self) -> Solution:
+        """The solution of a record that has one."""
+        assert self.solution is not None
+        return self.solution
 
 
 def check_redact(redact: object) -> None:
@@ -47,15 +68,17 @@ class Door:
     def __init__(self, redact: Redact = True) -> None:
         self._on = redact is not False
         self._also = None if isinstance(redact, bool) else redact
+        self.kept = OpenSecrets()  # what was announced in episodes
 
-    def record(self) -> Incoming:
-        """Begin a record: within it, the same secret gets the same placeholder."""
-        return Incoming(self._on, self._also)
+    def record(self, episode_id: object = None) -> Incoming:
+        """Begin a record, or go on with that of an episode: within it, the same secret gets the same placeholder."""
+        episode = episode_id if isinstance(episode_id, str) and self._on else None
+        return Incoming(self._on, self._also, self.kept, episode)
 
     @property
-    def asks_also(self) -> bool:
-        """Whether the user's function is asked as well."""
-        return self._also is not None
+    def knows_more(self) -> bool:
+        """Whether more is taken out of a message than a secret that announces itself there."""
+        return self._also is not None or bool(self.kept.held)
 
     def said(self, error: Exception) -> str:
         """Return the kind of an error and what it says, as it may be kept and shown."""
@@ -66,65 +89,104 @@ class Door:
         if not self._on:
             return text
         try:
-            return self.record().text(text)
+            return self.record().text(self.kept.again(text))
         except RedactionFailed:
             return "(a message that redact= could not take)"
 
 
 class Incoming:
-    """One record on its way in. Every method checks what it is given, and returns what may be stored."""
+    """One record on its way in. Every method checks what it is given, and returns what may be stored.
 
-    def __init__(self, on: bool, also: Callable[[str], str] | None) -> None:
-        self._on, self._also = on, also
-        self._made: Marks | None = None  # once a text may hold a secret
+    A secret may be announced in one part of a record, and stand in another: so parts that belong together come in together.
+    """
+
+    def __init__(self, on: bool, also: Callable[[str], str] | None, kept: OpenSecrets, episode_id: str | None = None) -> None:
+        self._on, self._also, self._kept, self._episode = on, also, kept, episode_id
+        # None until a text may hold a secret.
+        self.made: Marks | None = kept.of(episode_id) if kept.held and episode_id is not None else None
 
     @property
     def _marks(self) -> Marks:
-        if self._made is None:
-            self._made = Marks()
-        return self._made
+        if self.made is None:
+            self.made = Marks()
+        return self.made
 
     @property
     def found(self) -> Counter[str]:
         """How many different secrets of each kind have come so far."""
         return self._marks.found
 
+    @property
+    def knows_any(self) -> bool:
+        """Whether a secret has come so far."""
+        return self.made is not None and self.made.any
+
+    def keep_for(self, episode_id: str) -> None:
+        """Remember what was announced for what else comes of this episode."""
+        if self.made is not None and self.made.any:
+            self._kept.keep(episode_id, self.made)
+
     def text(self, text: str) -> str:
         """Return a text that was checked already."""
         if not self._on:
             return text
-        if self._made is None and self._also is None and not may_hold_secret(text):
+        if self.made is None and self._also is None and not may_hold_secret(text):
             return text
-        clean = self._marks.mark(text)
-        return clean if self._also is None else _asked(self._also, clean)
+        return self._asked(self._marks.mark(text))
+
+    def take(
+        self,
+        *,
+        query: object = _ABSENT,
+        solution: object = _ABSENT,
+        metadata: object = None,
+        note: object = None,
+        advice: object = _ABSENT,
+    ) -> Texts:
+        """Return the parts of a record: what any of them announces as a secret is looked for in all of them."""
+        given = Texts(
+            query="" if query is _ABSENT else check_query(query),
+            solution=None if solution is _ABSENT else check_solution(solution),
+            metadata={} if metadata is None else check_metadata(metadata),
+            note=None if note is None else check_note(note),
+            advice="" if advice is _ABSENT else check_text(advice, "advice", ADVICE_CHARS),
+        )
+        if not self._on or (self._also is None and self.made is None and not _may_hold(given)):
+            return given
+        for text in _texts_in(given):
+            self._marks.note_used(text)
+        clean = self._each(given, self._marks.mark)
+        if self._marks.any:
+            for _ in range(_ROUNDS):
+                before, clean = clean, self._each(clean, self._marks.marked_again)
+                if clean == before:
+                    break
+            if self._episode is not None:
+                self.keep_for(self._episode)
+        if self._also is not None:
+            clean = self._each(clean, self._asked)
+        return given if clean == given else _fitting(given, clean)
 
     def query(self, query: object) -> str:
         """Return the text of a task."""
-        return self._checked(check_query(query), MAX_QUERY_CHARS, "query")
+        return self.take(query=query).query
 
     def solution(self, solution: object) -> Solution:
-        """Return a text or a trajectory; a secret is looked for in all steps, also where nothing beside it announces it."""
-        given = check_solution(solution)
-        if isinstance(given, str):
-            return self._checked(given, MAX_SOLUTION_CHARS, "solution")
-        if not self._on or (self._also is None and self._made is None and not may_hold_secret("\n".join(_texts_in(given)))):
-            return given
-        clean = self._trajectory(given, self.text)
-        return check_solution(self._trajectory(clean, self._marks.again) if self._marks.any else clean)
+        """Return a text or a trajectory."""
+        return self.take(solution=solution).solved
 
     def metadata(self, metadata: object) -> dict[str, MetadataValue]:
         """Return metadata, with keys and values that may be stored."""
-        given = {} if metadata is None else check_metadata(metadata)
-        if not given or not self._on or (self._also is None and self._made is None and _is_plain(given)):
-            return given
-        clean = {self.text(name): cast("MetadataValue", self._named(name, value)) for name, value in given.items()}
-        if len(clean) < len(given):
-            raise InvalidInput("two metadata keys are the same once redact= has changed them; rename one")
-        return clean if clean == given else check_metadata(clean)
+        return self.take(metadata=metadata).metadata
+
+    def listen(self, values: object) -> None:
+        """Hear what is announced in values that are not stored."""
+        if self._on and isinstance(values, Mapping) and may_hold_secret(repr(cast("object", values))):
+            self._named("", cast("Mapping[str, Any]", values), self._marks.mark)
 
     def plain(self, name: str, value: Any) -> Any:
         """Return a value of an imported record, whatever it is, with clean texts."""
-        return self._named(name, value) if self._on else value
+        return self._named(name, value, self.text) if self._on else value
 
     def case_text(self, case_text: CaseText) -> CaseText:
         """Return the user's function for the text of a case, as one whose result may be stored.
@@ -138,20 +200,15 @@ class Incoming:
 
         return clean
 
-    def note(self, note: object) -> str | None:
-        """Return the note on an action."""
-        given = check_note(note)
-        return None if given is None else check_note(self.text(given)[:NOTE_CHARS])
-
-    def advice(self, advice: object) -> str:
-        """Return what to do instead of a mistake, as a person or a model wrote it."""
-        return self._checked(check_text(advice, "advice", ADVICE_CHARS), ADVICE_CHARS, "advice")
-
     def name(self, name: T, what: str) -> T:
         """Return an id or a name as it is: with a placeholder, two of them could become one. A secret in it is refused."""
-        if self._on and isinstance(name, str) and (found := find(name[:MAX_ID_CHARS])):
+        if not self._on or not isinstance(name, str):
+            return name
+        found = find(name[:MAX_ID_CHARS])
+        if found or (self.made is not None and self.made.again(name) != name):
+            kind = found[0].kind if found else "announced beside it"
             raise InvalidInput(
-                f"{what} looks as if it holds a secret ({found[0].kind}), and is stored and logged as it is: pass another one, "
+                f"{what} looks as if it holds a secret ({kind}), and is stored and logged as it is: pass another one, "
                 "or open the memory with redact=False"
             )
         return name
@@ -172,15 +229,35 @@ class Incoming:
         clean = self.text(text)
         return text if clean == text else check_text(clean[:limit], name, limit)  # a placeholder may be longer than its secret
 
-    def _trajectory(self, given: Trajectory, clean: Callable[[str], str]) -> Trajectory:
+    def _asked(self, text: str) -> str:
+        return text if self._also is None else _asked(self._also, text)
+
+    # -- part by part, each text by a function -----------------------------------------------------------------------
+
+    def _each(self, texts: Texts, clean: Callable[[str], str]) -> Texts:
         def cleaned(text: str) -> str:
             return clean(text) if text else text
 
-        return Trajectory([self._step(step, cleaned) for step in given.steps], answer=cleaned(given.answer))
+        query, solution = cleaned(texts.query), texts.solution
+        if isinstance(solution, Trajectory):
+            steps = [self._step(step, cleaned) for step in solution.steps]
+            solution = Trajectory(steps, answer=cleaned(solution.answer))
+        elif solution is not None:
+            solution = clean(solution)
+        metadata = cast("dict[str, MetadataValue]", self._fields("", texts.metadata, clean) if texts.metadata else {})
+        if len(metadata) < len(texts.metadata):
+            raise InvalidInput("two metadata keys are the same once redact= has changed them; rename one")
+        return Texts(
+            query=query,
+            solution=solution,
+            metadata=metadata,
+            note=None if texts.note is None else clean(texts.note),
+            advice=cleaned(texts.advice),
+        )
 
     def _step(self, step: Step, clean: Callable[[str], str]) -> Step:
         try:
-            arguments = {clean(name): self._named(name, value, clean) for name, value in step.arguments.items()}
+            arguments = self._fields("", step.arguments, clean) if step.arguments else {}
             action = step.action
             if step.tool is not None and action == Step(tool=step.tool, arguments=step.arguments).action:
                 # It repeats the arguments. In a text less is known for a secret than in a field, so they are written anew.
@@ -196,7 +273,7 @@ class Incoming:
             arguments=arguments,
         )
 
-    def _named(self, name: str, value: Any, clean: Callable[[str], str] | None = None) -> Any:
+    def _named(self, name: str, value: Any, clean: Callable[[str], str]) -> Any:
         """Return a value of a mapping or a list: texts are clean, and what a name announces as a secret is one as a whole."""
         if isinstance(value, str):
             kind = kind_of_value(name, value)
@@ -204,22 +281,57 @@ class Incoming:
                 return self._marks.whole(value, kind)
             if header := header_of(name, value):  # its value is read as in a text, where the name stands before it
                 value = self._marks.mark(header + value)[len(header) :]
-            return (clean or self.text)(value)
+            return clean(value)
         if isinstance(value, Mapping):
-            inner = cast("Mapping[str, Any]", value)
-            within = f"{name}: " if header_of(name) else ""
-            return {(clean or self.text)(str(key)): self._named(f"{within}{key}", one, clean) for key, one in inner.items()}
+            return self._fields(name, cast("Mapping[str, Any]", value), clean)
         if isinstance(value, (list, tuple)):
             return [self._named(name, one, clean) for one in cast("list[Any]", value)]
-        # A number that is called "pass" may count what has passed, or be a date.
-        if (
-            isinstance(value, int)
-            and not name.lower().endswith("pass")
-            and len(digits := str(value)) >= _PIN
-            and kind_of_value(name, digits) is not None
-        ):
-            return self._marks.whole(digits, PASSWORD)
+        if isinstance(value, int) and not isinstance(value, bool) and len(digits := str(value)) >= _PIN:
+            # A number that is called "pass" may count what has passed, or be a date.
+            if not name.lower().endswith("pass") and kind_of_value(name, digits) is not None:
+                return self._marks.whole(digits, PASSWORD)
+            if (mark := self._marks.of(digits)) is not None:
+                return mark
         return value
+
+    def _fields(self, name: str, fields: Mapping[str, Any], clean: Callable[[str], str]) -> dict[str, Any]:
+        within = f"{name}: " if header_of(name) else ""
+        beside = named_beside(fields)  # {"name": "DB_PASSWORD", "value": ...} says the same as {"DB_PASSWORD": ...}
+        return {
+            clean(str(key)): self._named(name if key in _COMPARED else f"{within}{beside.get(key, key)}", one, clean)
+            for key, one in fields.items()
+        }
+
+
+def _may_hold(texts: Texts) -> bool:
+    solution = "\n".join(_texts_of(texts.solution)) if isinstance(texts.solution, Trajectory) else texts.solution
+    said = (texts.query, solution, texts.note, texts.advice)
+    return any(text and may_hold_secret(text) for text in said) or not _is_plain(texts.metadata)
+
+
+def _texts_in(texts: Texts) -> list[str]:
+    parts = [texts.query, texts.note or "", texts.advice, repr(texts.metadata)]
+    return parts if texts.solution is None else [*parts, *_texts_of(texts.solution)]
+
+
+def _fitting(given: Texts, clean: Texts) -> Texts:
+    """Check what was changed: a placeholder may be longer than its secret."""
+
+    def fits(text: str, before: str, name: str, limit: int) -> str:
+        return before if text == before else check_text(text[:limit], name, limit)
+
+    query, solution = fits(clean.query, given.query, "query", MAX_QUERY_CHARS), clean.solution
+    if isinstance(solution, str):
+        solution = fits(solution, str(given.solution), "solution", MAX_SOLUTION_CHARS)
+    elif solution is not None and solution != given.solution:
+        solution = check_solution(solution)
+    return Texts(
+        query=query,
+        solution=solution,
+        metadata=given.metadata if clean.metadata == given.metadata else check_metadata(clean.metadata),
+        note=None if clean.note is None else check_note(clean.note[:NOTE_CHARS]),
+        advice=fits(clean.advice, given.advice, "advice", ADVICE_CHARS),
+    )
 
 
 def _is_plain(metadata: Mapping[str, MetadataValue]) -> bool:
@@ -234,9 +346,11 @@ def _joined(value: MetadataValue) -> str:
     return value if isinstance(value, str) else "\n".join(map(str, cast("list[Any]", value)))
 
 
-def _texts_in(trajectory: Trajectory) -> list[str]:
-    parts = [trajectory.answer]
-    for step in trajectory.steps:
+def _texts_of(solution: Solution) -> list[str]:
+    if isinstance(solution, str):
+        return [solution]
+    parts = [solution.answer]
+    for step in solution.steps:
         parts += [step.thought, step.action, step.observation, step.tool or ""]
         if step.arguments:
             parts.append(repr(step.arguments))

@@ -292,7 +292,7 @@ class Engine:
         """Count a failure that no exception reports to the caller."""
         self.failures[step] += 1
         self.last_error = on_one_line(f"{step}: {self.parts.door.said(error)}")  # it may quote a case
-        if self.parts.door.asks_also:
+        if self.parts.door.knows_more:
             _log.warning("%s failed\n%s", step, self.parts.door.message(_traced(error)))
         else:
             _log.warning("%s failed", step, exc_info=error)  # the log takes secrets out

@@ -28,6 +28,7 @@ class RecallRequest:
     exposure: Exposure
     template: Template  # how the shown cases become text
     deadline: float | None  # in seconds
+    record: Incoming  # through which its texts came in
     episode_id: str | None = None
     thread_id: str | None = None
     metadata: Mapping[str, MetadataValue] = field(default_factory=dict[str, MetadataValue])

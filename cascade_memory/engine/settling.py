@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -14,6 +14,7 @@ from cascade_memory.cycle.retain import case_from
 from cascade_memory.cycle.reward import hindsight
 from cascade_memory.domain.digests import digest
 from cascade_memory.domain.episode import TRUSTED_SOURCES
+from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.records import NewCase, RecallRecord, Settlement, Unsettled
 from cascade_memory.encoders.matchers import CarefulMatcher
 from cascade_memory.engine.blaming import Blames, blame_of, repeats_of
@@ -61,6 +62,7 @@ def settlement(engine: Settles, judgement: Judgement) -> Settlement:
         stored = episode.solution if judgement.solution is None else None
     # What an older version has stored may hold a secret; it must not be stored once more.
     solution = judgement.solution if stored is None else judgement.record.solution(stored)
+    metadata = _metadata(engine, judgement)
     case: NewCase | None = None
     agreement: dict[int, NDArray[np.float32]] = {}
     if solution is None:
@@ -76,7 +78,7 @@ def settlement(engine: Settles, judgement: Judgement) -> Settlement:
             agreement=agreement,
             source=judgement.source,
             episode_id=judgement.episode_id,
-            metadata=judgement.metadata,
+            metadata=metadata,
             case_text=judgement.record.case_text(judgement.case_text),
             embed=engine.embed,
             failed=engine.note_failure,
@@ -93,7 +95,7 @@ def settlement(engine: Settles, judgement: Judgement) -> Settlement:
         case=case,
         agreement=agreement,
         overwrite=judgement.overwrite,
-        metadata=judgement.metadata,
+        metadata=metadata,
         agents_words=unseen,
         confirms=judgement.confirms,
         waits=judgement.waits,
@@ -116,6 +118,18 @@ def _new(opens: RecallRecord) -> Unsettled:
     return Unsettled(
         key=0, namespace=opens.namespace, query=opens.query, vector=opens.vector, solution=None, groups={}, similarity={}
     )
+
+
+def _metadata(engine: Settles, judgement: Judgement) -> Mapping[str, MetadataValue]:
+    """Return the metadata of a judgement, and those of the episode that hold what was announced as a secret only later."""
+    if judgement.record.made is None:  # no text of it may hold a secret
+        return judgement.metadata
+    found = engine.parts.ledger.episodes.one(judgement.episode_id)
+    if found is None or found.reward is not None or not found.metadata:
+        return judgement.metadata
+    clean = judgement.record.metadata(found.metadata)
+    changed = {name: value for name, value in clean.items() if name in found.metadata and value != found.metadata[name]}
+    return {**changed, **judgement.metadata}
 
 
 def _check_confirmed(engine: Settles, judgement: Judgement, read: Unsettled) -> None:

@@ -135,7 +135,7 @@ class WarningDesk:
         shelf.refresh()
         if shelf.silent:
             return None
-        step = self._clean(request.step)
+        step = self._clean(request.step, request.episode_id)
         if not shelf.matching(step):
             return None
         self._engine.hear()  # what was forgotten must not be said
@@ -162,9 +162,9 @@ class WarningDesk:
             return self._again(request, shelf, all_of_it, [*same, *said_here])
         return self._decide(request, shelf, all_of_it, (now.key, len(earlier))) if more else None
 
-    def _clean(self, step: Step) -> Step:
+    def _clean(self, step: Step, episode_id: str) -> Step:
         """Return a step as it would be stored: with placeholders, and whatever else the user's function takes out."""
-        stored = self._engine.parts.door.record().solution([step])
+        stored = self._engine.parts.door.record(episode_id).solution([step])
         return stored.steps[0] if isinstance(stored, Trajectory) else step
 
     def _evidence(
@@ -180,7 +180,8 @@ class WarningDesk:
         """Yield the failures that make an action a mistake in its place, those on the most similar tasks first."""
         shown = [group for group in found if not shelf.retired_by_hand(group.id)]
         nearest = self._allowed(shelf.nearest(shown, vector), request)
-        return those_that_count(nearest, self._engine, shelf, step, vector, done=request.done, told=told)
+        of = request.episode_id
+        return those_that_count(nearest, self._engine, shelf, step, vector, done=request.done, told=told, episode_id=of)
 
     def _again(
         self, request: CheckRequest, shelf: WarningShelf, evidence: Sequence[Failure], answers: Sequence[Check]
@@ -340,7 +341,7 @@ class WarningDesk:
         left = [] if now is None else self._trusted(shelf.name, now.failures)
         if not {one.key for one in made_from} <= {one.key for one in left} or described(shelf, left).instead != told.instead:
             return
-        advice = self._engine.parts.door.record().advice(said)
+        advice = self._engine.parts.door.record().take(advice=said).advice
         before = shelf.decisions.get(group.id, WarningDecision())
         decision = WarningDecision(retired=before.retired, advice=advice, by_model=True)
         self._ledger.warnings.decide(shelf.namespace_id, group.id, decision, NewAction(kind="advise", note="by distil"))

@@ -42,6 +42,7 @@ def those_that_count(
     *,
     done: StepsSoFar | None,
     told: Collection[str],
+    episode_id: str,
 ) -> Iterator[Failure]:
     """Yield the failures that count, in their order. Each is looked at when it is asked for: mostly the first is enough.
 
@@ -55,7 +56,7 @@ def those_that_count(
     @functools.cache
     def so_far() -> SoFar | None:
         steps = None if done is None else done()
-        return None if steps is None else SoFar(_stored(steps, engine))
+        return None if steps is None else SoFar(_stored(steps, engine, episode_id))
 
     calls, now, explained = _calls_near(engine, shelf, step, vector), Call(step), 0
     for failure in failures:
@@ -84,8 +85,8 @@ def _calls_near(engine: HasCases, shelf: WarningShelf, step: Step, vector: NDArr
     ]
 
 
-def _stored(done: Sequence[Step], engine: HasCases) -> Sequence[Step]:
+def _stored(done: Sequence[Step], engine: HasCases, episode_id: str) -> Sequence[Step]:
     """Return steps as they would be stored: with placeholders instead of secrets. What was observed does not matter here."""
     actions = [dataclasses.replace(step, observation="", thought="") for step in done if step.action]
-    stored = engine.parts.door.record().solution(capped(Trajectory(actions))) if actions else None
+    stored = engine.parts.door.record(episode_id).solution(capped(Trajectory(actions))) if actions else None
     return stored.steps if isinstance(stored, Trajectory) else ()

@@ -156,7 +156,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
     ) -> tuple[Recall, bool]:
         """Recall for a new episode, or for the episode of the user's own ``with`` block."""
         if (block := block_around(self._memory)) is not None:
-            if block.recall.query in (task, self._memory.as_stored(task)):
+            if block.recall.query in (task, self._memory.as_stored(task, block.id)):
                 return block.recall, True
             space = block.recall.namespace
             return self._memory.recall(task, k=self._k, episode_id=block.id, namespace=space, **about), True

@@ -14,9 +14,9 @@ from cascade_memory.cycle.reuse import MAX_CASE_CHARS
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.digests import digest
 from cascade_memory.domain.episode import Episode
+from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.trajectory import solution_text
-from cascade_memory.domain.validation import MetadataValue
 from cascade_memory.errors import InvalidInput, StoreError, TicketRefused, UnknownCase, UnknownEpisode
 from cascade_memory.insight.stats import Receipt
 from cascade_memory.mcp_server.answers import DoneStep

@@ -119,10 +119,12 @@ class ActionVerbs(Viewing):
         'put it into the oven'
         """
         engine, name = self._open(), self._in(namespace)
-        record = engine.parts.door.record()
-        checked, seen = record.solution(solution), None if seen is None else check_id(seen, "seen")
+        seen, id = None if seen is None else check_id(seen, "seen"), check_id(id, "id")
+        record = engine.parts.door.record(id)
+        came = record.take(solution=solution, note=note)
+        checked = came.solved
         case: Case | None = None
-        found = self.get_episode(check_id(id, "id"), namespace=name)
+        found = self.get_episode(id, namespace=name)
         if found is None:
             stored = engine.parts.ledger.cases.by_id([id], engine.namespace_id(name))
             if not stored and seen is not None:
@@ -133,11 +135,11 @@ class ActionVerbs(Viewing):
             _check_as_seen(case, seen)
             check_different(checked, case.solution, f"case {id!r}")
             found = None if case.episode_id is None else self.get_episode(case.episode_id, namespace=name)
-        by = self._by(actor, channel)
+        by = self._by(actor, channel, record)
         action = NewAction(
             kind="correct",
             actor=by.actor,
-            note=record.note(note),
+            note=came.note,
             replaces=None if case is None else case.id,
             seen=None if case is None else seen,
         )
@@ -164,9 +166,10 @@ class ActionVerbs(Viewing):
         return made
 
     def _replaced(self, engine: Engine, case: Case, solution: Solution, action: NewAction, by: ByWhom, record: Incoming) -> str:
-        metadata = record.metadata({name: one for name, one in case.metadata.items() if (name, one) != ("solved", False)})
         ((_, vector),) = engine.parts.ledger.cases.after(case.key - 1, 1)  # of the same query
-        query = record.query(case.query)
+        fields = {name: one for name, one in case.metadata.items() if (name, one) != ("solved", False)}
+        came = record.take(query=case.query, solution=solution, metadata=fields)
+        query, solution = came.query, came.solved
         if query != case.query:  # an older version has stored a secret
             vector = engine.embed([query])[0]
         made = engine.parts.ledger.actions.replace(
@@ -178,7 +181,7 @@ class ActionVerbs(Viewing):
                 solution_key=digest(engine.matcher.key(solution)),
                 namespace=engine.namespace_id(case.namespace),
                 source="human",
-                metadata=metadata,
+                metadata=came.metadata,
                 by=by,
             ),
             action,
@@ -197,7 +200,7 @@ class ActionVerbs(Viewing):
             confirms=check_id(seen, "seen"),
             action=NewAction(kind=kind, actor=by.actor),
             by=by,
-            record=self._open().parts.door.record(),
+            record=self._open().parts.door.record(episode.id),
         )
 
     def to_judge(self, *, rate: float = 1.0, namespace: str | None = None) -> Iterator[Episode]:
@@ -311,7 +314,7 @@ class ActionVerbs(Viewing):
             source=before.source,
             solution=before.solution,
             case_text=self._case_text,
-            record=self._open().parts.door.record(),
+            record=self._open().parts.door.record(episode_id),
             metadata=before.metadata,
             overwrite=True,
             unkept=None if before.retained else cast("Unkept", before.unkept or "below"),

@@ -102,13 +102,18 @@ def in_namespace(engine: Engine, namespace: str, write: Callable[[int], _T]) -> 
 
 
 def checked_all(
-    cases: Iterable[object], case_text: CaseText, door: Door
+    cases: Iterable[object], case_text: CaseText, door: Door, admit: Callable[[Incoming], object]
 ) -> list[tuple[str, Solution, dict[str, MetadataValue]]]:
-    """Check many cases; if one is invalid, raise an error that gives its position, counted from 1."""
+    """Check many cases; if one is invalid, raise an error that gives its position, counted from 1.
+
+    ``admit`` is called with each record: it refuses names that hold what the record announces as a secret.
+    """
     found: list[tuple[str, Solution, dict[str, MetadataValue]]] = []
     for number, case in enumerate(cases, start=1):
         try:
-            found.append(checked(unpacked(case), case_text, door.record()))
+            record = door.record()
+            found.append(checked(unpacked(case), case_text, record))
+            admit(record)
         except InvalidInput as error:
             raise InvalidInput(f"case {number:,}: {error}; nothing was stored") from error
         if number > MOST_AT_ONCE:
@@ -122,8 +127,8 @@ def checked(
     case: tuple[Any, Any, Any], case_text: CaseText, record: Incoming
 ) -> tuple[str, Solution, dict[str, MetadataValue]]:
     """Check a case and return it as it is stored: its query is replaced by the text under which it is indexed."""
-    query, solution, metadata = record.query(case[0]), record.solution(case[1]), record.metadata(case[2])
-    return record.case_text(case_text)(query, solution), solution, metadata
+    came = record.take(query=case[0], solution=case[1], metadata=case[2])
+    return record.case_text(case_text)(came.query, came.solved), came.solved, came.metadata
 
 
 def proposal(
@@ -252,6 +257,8 @@ def _undone(engine: Engine, state: NamespaceState, source: OfSource, action: New
 
 def _purge(engine: Engine, namespace: int, by: str | None) -> tuple[str, ...]:
     """Remove every byte of forgotten data from all files; return descriptions of what could not be cleaned."""
+    if (kept := engine.parts.door.kept).held:
+        kept.forget()
     engine.learn_soon()
     engine.learn_now()  # this also writes new snapshots
     left = [

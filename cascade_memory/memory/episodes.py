@@ -79,14 +79,13 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
         engine = self._open()
         episode_id = check_id(episode_id, "episode_id")
         number = check_reward(value)
-        record, source = engine.parts.door.record(), check_source(source)
-        checked = None if solution is None else record.solution(solution)
-        fields = record.metadata(metadata)
+        record, source = engine.parts.door.record(episode_id), check_source(source)
+        came = record.take(metadata=metadata) if solution is None else record.take(solution=solution, metadata=metadata)
         confirms = None if confirms is None else check_id(confirms, "confirms")
         engine.recording.wait_for(episode_id)
         if engine.recording.failed_to_open(episode_id):
             return None  # the recall failed open (health() counts that), so there is no episode to reward
-        name, by = self._in(namespace), self._by(actor, channel)
+        name, by = self._in(namespace), self._by(actor, channel, record)
         redeemed = self._admitted(ticket, source=source, channel=by.channel, episode_id=episode_id, namespace=name)
         return self._settle(
             engine,
@@ -94,8 +93,8 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
             namespace=name,
             value=number,
             source=source,
-            solution=checked,
-            metadata=fields,
+            solution=came.solution,
+            metadata=came.metadata,
             overwrite=overwrite,
             confirms=confirms,
             by=by,
@@ -185,8 +184,8 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
         If the episode is not open, this method changes nothing and returns False.
         """
         status = check_word(status, ("ok", "error", "interrupted"), "status")
-        checked = None if solution is None else self._open().parts.door.record().solution(solution)
         episode_id = check_id(episode_id, "episode_id")
+        checked = None if solution is None else self._open().parts.door.record(episode_id).solution(solution)
         return self._caught_up(episode_id).parts.ledger.episodes.finish(
             episode_id, self._namespace_id(namespace), status, checked
         )
@@ -260,7 +259,7 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
             confirms = episode.fingerprint if solution is None else None
             try:
                 engine = self._caught_up(episode.id)
-                record = engine.parts.door.record()
+                record = engine.parts.door.record(episode.id)
                 self._settle(
                     engine,
                     episode_id=episode.id,

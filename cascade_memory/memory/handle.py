@@ -24,6 +24,7 @@ from cascade_memory.domain.reward_channel import check_caps
 from cascade_memory.domain.tickets import Tickets, check_tickets
 from cascade_memory.domain.trust import CHANNELS, ByWhom, check_channel, check_min_trust
 from cascade_memory.domain.validation import check_callable, check_duration, check_id, check_k, check_namespace, check_reward
+from cascade_memory.engine.door import Incoming
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.request import RecallRequest
 from cascade_memory.errors import CascadeError, InvalidInput, MemoryClosed, RedactionFailed
@@ -105,9 +106,9 @@ class Handle:
         """Say whether both are handles on the same open folder."""
         return self._engine is other._engine
 
-    def as_stored(self, query: str) -> str:
-        """Return a task as a recall of this memory has it: with placeholders instead of secrets."""
-        return self._open().parts.door.record().query(query)
+    def as_stored(self, query: str, episode_id: str | None = None) -> str:
+        """Return a task as a recall of this memory has it, for an episode: with placeholders instead of secrets."""
+        return self._open().parts.door.record(episode_id).query(query)
 
     def warm(self, *, namespace: str | None = None) -> None:
         """Load the embedder and the namespace's cases now, instead of at the first recall."""
@@ -281,16 +282,18 @@ class Handle:
         min_trust: object = None,
     ) -> RecallRequest:
         """Check what the user asks for in an open memory; the defaults of this handle fill the rest."""
-        record, unclean = self._open().parts.door.record(), None
-        namespace = self._new_in(namespace)
+        record, unclean = self._open().parts.door.record(episode_id), None
         try:
-            query, fields = record.query(query), record.metadata(metadata)
+            if where is not None:
+                record.listen(where)
+            came = record.take(query=query, metadata=metadata)
+            query, fields = came.query, came.metadata
         except RedactionFailed as error:
             query, fields, unclean = WITHHELD, dict[str, MetadataValue](), error
         return RecallRequest(
             query=query,
             k=self._k if k is None else check_k(k),
-            namespace=namespace,
+            namespace=self._new_in(namespace, record),
             where=where,
             episode_id=None if episode_id is None else record.name(check_id(episode_id, "episode_id"), "episode_id"),
             thread_id=None if thread_id is None else record.name(check_id(thread_id, "thread_id"), "thread_id"),
@@ -300,7 +303,8 @@ class Handle:
             template=self._template,
             deadline=self._deadline,
             search=search,
-            actor=self._who(actor),
+            record=record,
+            actor=self._who(actor, record),
             channel=self._door(channel),
             min_trust=self._min_trust if min_trust is None else check_min_trust(min_trust) or 0,
             light=where is None and len(fields) <= _FEW and not any(isinstance(value, list) for value in fields.values()),
@@ -316,23 +320,27 @@ class Handle:
     def _namespace_id(self, namespace: str | None) -> int:
         return self._engine.namespace_id(self._in(namespace))
 
-    def _who(self, actor: object) -> str | None:
+    def _who(self, actor: object, record: Incoming | None = None) -> str | None:
         """Return who does something: whom the caller names, or else the memory's own actor."""
-        return self._actor if actor is None else check_actor(actor)
+        if actor is None:
+            return self._actor
+        name = check_actor(actor)
+        return name if record is None else record.name(name, "actor")
 
-    def _by(self, actor: object, channel: object) -> ByWhom:
-        return ByWhom(self._who(actor), self._door(channel))
+    def _by(self, actor: object, channel: object, record: Incoming | None = None) -> ByWhom:
+        return ByWhom(self._who(actor, record), self._door(channel))
 
     def _door(self, channel: object) -> str:
         if channel is None:
             return CHANNELS[0]
         return channel if type(channel) is str and channel in CHANNELS else check_channel(channel)
 
-    def _new_in(self, namespace: object) -> str:
+    def _new_in(self, namespace: object, record: Incoming | None = None) -> str:
         """Return the namespace of something that is about to be stored; the name of a new one must not hold a secret."""
         if namespace is None:
             return self._namespace
-        return self._engine.parts.door.record().namespace(check_namespace(namespace), self._engine.namespace_id)
+        record = record or self._engine.parts.door.record()
+        return record.namespace(check_namespace(namespace), self._engine.namespace_id)
 
     def _in(self, namespace: object) -> str:
         return self._namespace if namespace is None else check_namespace(namespace)

@@ -13,6 +13,7 @@ from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.trajectory import Solution, Step
 from cascade_memory.engine.decision import failed_recall
+from cascade_memory.engine.door import Incoming
 from cascade_memory.engine.request import RecallRequest
 from cascade_memory.errors import (
     EmbedderFailed,
@@ -127,7 +128,9 @@ class Memory(ForgettingVerbs, WarningVerbs):
             going_on = "" if found.cases else "; going on without cases"
             message = f"cascade_memory could not {failed} ({found.error}){going_on}"
             warn(message, RuntimeWarning, stacklevel=3)
-        elif self._tickets is not None and not request.search:
+        if not request.search:
+            request.record.keep_for(found.episode_id)
+        if found.error is None and self._tickets is not None and not request.search:
             found = self._with_ticket(found, self._tickets, named=request.episode_id is not None)
         return found
 
@@ -257,8 +260,16 @@ class Memory(ForgettingVerbs, WarningVerbs):
         """
         engine, name, source = self._open(), self._new_in(namespace), check_source(source)
         by, door = self._by(actor, channel), engine.parts.door
+
+        def admit(record: Incoming) -> None:
+            if record.knows_any:
+                record.name(by.actor, "actor")
+                self._new_in(namespace, record)
+
         if isinstance(query, str):
-            one = curation.checked((query, solution, metadata), self._case_text, door.record())
+            record = door.record()
+            one = curation.checked((query, solution, metadata), self._case_text, record)
+            admit(record)
             return curation.add(engine, [one], namespace=name, source=source, progress=False, by=by)[0]
         if solution is not None or metadata is not None:
             raise InvalidInput("add(cases) takes solutions and metadata inside the cases")
@@ -267,7 +278,7 @@ class Memory(ForgettingVerbs, WarningVerbs):
         except TypeError:
             one_or_many = "a query and its solution, or an iterable of cases"
             raise InvalidInput(f"add takes {one_or_many}, not a {type(query).__name__}") from None
-        cases = curation.checked_all(given, self._case_text, door)
+        cases = curation.checked_all(given, self._case_text, door, admit)
         return curation.add(engine, cases, namespace=name, source=source, progress=progress, by=by)
 
     def propose(
@@ -292,12 +303,14 @@ class Memory(ForgettingVerbs, WarningVerbs):
         >>> memory.get(case_id).solution
         'put it into the fridge'
         """
-        engine, name, by = self._open(), self._new_in(namespace), self._by(actor, channel)
+        engine = self._open()
         record = engine.parts.door.record()
-        task, checked, fields = record.query(query), record.solution(solution), record.metadata(metadata)
+        came = record.take(query=query, solution=solution, metadata=metadata)
+        name, by, checked = self._new_in(namespace, record), self._by(actor, channel), came.solved
 
         def write(number: int) -> str:
-            opens = curation.proposal(engine, number, task, checked, metadata=fields, by=by)
+            opens = curation.proposal(engine, number, came.query, checked, metadata=came.metadata, by=by)
+            record.keep_for(str(opens.episode_id))
             self._settle(
                 engine,
                 episode_id=(episode_id := str(opens.episode_id)),

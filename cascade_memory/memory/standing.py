@@ -54,8 +54,10 @@ class StandingVerbs(ActionVerbs):
 
     def _decide(self, kind: str, actor: str, by: str | None, note: str | None, namespace: str | None) -> int:
         engine, name = self._caught_up(), self._new_in(namespace)
-        action = NewAction(kind=kind, actor=self._who(by), note=engine.parts.door.record().note(note))
-        whose = check_known_actor(actor)
+        record = engine.parts.door.record()
+        note = record.take(note=note).note
+        action = NewAction(kind=kind, actor=self._who(by, record), note=note)
+        whose = record.name(check_known_actor(actor), "actor")
         if whose is None:
             raise InvalidInput("quarantine and release need the actor whose cases they concern")
         # A decision may come before the first task of a namespace: it must not be lost.

@@ -13,6 +13,7 @@ from cascade_memory.domain.failure_warning import Advice, FailureWarning, Warnin
 from cascade_memory.domain.trajectory import Step
 from cascade_memory.domain.transcript import MAX_FIELD_CHARS, tool_step
 from cascade_memory.domain.validation import check_id, check_k, clean_text
+from cascade_memory.engine.door import Incoming
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.warning_request import CheckRequest, StepsSoFar
 from cascade_memory.errors import InvalidInput
@@ -167,15 +168,26 @@ class WarningVerbs(StandingVerbs):
         >>> memory.warnings()[0].advice
         'the column is called name'
         """
-        text = self._open().parts.door.record().advice(advice)
-        return self._decide_warning("advise", warning_id, by, note, namespace, advice=text, by_model=False)
+        record = self._open().parts.door.record()
+        came = record.take(advice=advice, note=note)
+        text, note = came.advice, came.note
+        return self._decide_warning("advise", warning_id, by, note, namespace, record, advice=text, by_model=False)
 
     def _decide_warning(
-        self, kind: str, warning_id: str, by: str | None, note: str | None, namespace: str | None, **changes: Any
+        self,
+        kind: str,
+        warning_id: str,
+        by: str | None,
+        note: str | None,
+        namespace: str | None,
+        record: Incoming | None = None,
+        **changes: Any,
     ) -> bool:
         engine: Engine = self._caught_up()
+        record = record or engine.parts.door.record()
+        note = record.take(note=note).note
         namespace_id, warning = self._namespace_id(namespace), check_id(warning_id, "warning_id")
-        action = NewAction(kind=kind, actor=self._who(by), note=engine.parts.door.record().note(note), subject=warning)
+        action = NewAction(kind=kind, actor=self._who(by, record), note=note, subject=warning)
         ledger = engine.parts.ledger
         before = ledger.warnings.decisions(namespace_id).get(warning, WarningDecision())
         done = ledger.warnings.decide(namespace_id, warning, dataclasses.replace(before, **changes), action)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from cascade_memory.redaction import values
 from cascade_memory.redaction.assignments import BEFORE_KEY, PASS
@@ -77,6 +79,22 @@ def header_of(name: str, value: str = "") -> str:
     if found["authorization"]:
         return "authorization: "
     return "cookie: sid=" if found["within"] or "=" not in value else "cookie: "
+
+
+_NAMES, _VALUES = ("name", "key", "field", "variable", "id"), ("value", "val", "default", "content")
+
+
+def named_beside(fields: Mapping[str, Any]) -> dict[str, str]:
+    """Return the names of values that stand in a field beside them, as in a list of variables or of headers.
+
+    >>> named_beside({"name": "DB_PASSWORD", "value": "blue"}), named_beside({"name": "ann", "age": 7})
+    ({'value': 'DB_PASSWORD'}, {})
+    """
+    values_of = [key for key in fields if isinstance(key, str) and key.lower() in _VALUES]  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not values_of:
+        return {}
+    names = [one for key, one in fields.items() if str(key).lower() in _NAMES and isinstance(one, str)]
+    return dict.fromkeys(values_of, names[0]) if names else {}
 
 
 def kind_of_value(name: str, value: str) -> str | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import bisect
 import re
+import threading
 from collections import Counter
 
 from cascade_memory.redaction.finding import Found, find
@@ -25,14 +25,17 @@ _NUMBER, _ALL_MARKS = re.compile("#[0-9]+"), " ".join(f"[secret:{kind}#]" for ki
 class Marks:
     """The placeholders of one record: the same secret gets the same one, and no two secrets share one.
 
-    A number says which one it is within its record. It is counted, and says nothing about the secret.
+    A number says which one it is within its record. It is counted, and says nothing about the secret. Several threads may use
+    the same marks: those of an episode.
     """
 
     def __init__(self) -> None:
         self._given: dict[str, str] = {}
         self._count: dict[str, int] = {}
-        self._known: list[tuple[str, str]] = []  # secret, mark; the longest first, since one may be a part of another
+        # Secret, mark; the longest first, since one may be a part of another. Replaced, never changed: somebody may read it.
+        self._known: tuple[tuple[str, str], ...] = ()
         self._kinds: list[str] = []
+        self._changing = threading.Lock()
 
     @property
     def any(self) -> bool:
@@ -55,7 +58,7 @@ class Marks:
         return text
 
     def _marked(self, text: str, found: list[Found]) -> str:
-        self._note_used(text)
+        self.note_used(text)
         parts, at = list[str](), 0
         for one in found:
             parts += [text[at : one.start], self._of(text[one.start : one.end], one.kind)]
@@ -69,26 +72,41 @@ class Marks:
                 text = text.replace(secret, mark)
         return text
 
+    def marked_again(self, text: str) -> str:
+        """Return a text in which secrets that are known by now are gone, and what is seen to be one when they are gone."""
+        clean = self.again(text)
+        return text if clean == text else self.mark(clean)
+
     def whole(self, secret: str, kind: str) -> str:
         """Return the placeholder for a text that is a secret as a whole."""
         return self._of(secret, kind)
 
+    def of(self, text: str) -> str | None:
+        """Return the placeholder of a secret that no ordinary text is like; None if this is none that is known."""
+        return next((mark for secret, mark in self._known if secret == text), None)
+
     def _of(self, secret: str, kind: str) -> str:
         same = _BREAKS.sub("", secret) if kind == PRIVATE_KEY else secret
         mark = self._given.get(same)
-        if mark is None:
+        return self._new(secret, same, kind) if mark is None else mark
+
+    def _new(self, secret: str, same: str, kind: str) -> str:
+        with self._changing:
+            if (mark := self._given.get(same)) is not None:
+                return mark
             self._count[kind] = self._count.get(kind, 0) + 1
             self._kinds.append(kind)
             mark = self._given[same] = f"[secret:{kind}#{self._count[kind]}]"
             if len(self._known) < _KNOWN and _is_telling(secret):
-                bisect.insort(self._known, (secret, mark), key=lambda one: -len(one[0]))
-        return mark
+                self._known = tuple(sorted([*self._known, (secret, mark)], key=lambda one: -len(one[0])))
+            return mark
 
-    def _note_used(self, text: str) -> None:
+    def note_used(self, text: str) -> None:
         """Count on after the numbers that a text has already: it was stored before, and its secrets are gone."""
         if "[secret:" in text:
-            for kind, number in _MARK.findall(text):
-                self._count[kind] = max(self._count.get(kind, 0), int(number))
+            with self._changing:
+                for kind, number in _MARK.findall(text):
+                    self._count[kind] = max(self._count.get(kind, 0), int(number))
 
 
 def _is_telling(secret: str) -> bool:

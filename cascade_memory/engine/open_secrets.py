@@ -1,0 +1,50 @@
+"""What was announced as a secret in an episode is known in the calls that follow: its task may name what its solution repeats.
+
+It is held in RAM alone, by the process that was told it, for a limited number of episodes and a limited time.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+
+from cascade_memory.redaction.marking import Marks
+
+_EPISODES, _SECONDS = 1_024, 86_400.0
+
+
+class OpenSecrets:
+    """The marks of the episodes in which a secret was announced lately; most episodes have none."""
+
+    def __init__(self) -> None:
+        self.held: OrderedDict[str, tuple[float, Marks]] = OrderedDict()  # with the time; the latest is the last one
+        self._changing = threading.Lock()
+
+    def of(self, episode_id: str) -> Marks | None:
+        """Return what is known of an episode; None if no secret was announced in it."""
+        found = self.held.get(episode_id)
+        return None if found is None or found[0] < time.monotonic() - _SECONDS else found[1]
+
+    def keep(self, episode_id: str, marks: Marks) -> None:
+        """Keep the marks of an episode, and let go of those that are too many or too old."""
+        now = time.monotonic()
+        with self._changing:
+            self.held[episode_id] = (now, marks)
+            self.held.move_to_end(episode_id)
+            while len(self.held) > _EPISODES or next(iter(self.held.values()))[0] < now - _SECONDS:
+                self.held.popitem(last=False)
+
+    def again(self, text: str) -> str:
+        """Return a text without the secrets of any episode that is known here: an error may quote whatever it was given."""
+        if self.held:
+            with self._changing:
+                known = [marks for _, marks in self.held.values()]
+            for marks in known:
+                text = marks.again(text)
+        return text
+
+    def forget(self) -> None:
+        """Forget everything."""
+        with self._changing:
+            self.held.clear()
