@@ -5,6 +5,7 @@ Whatever is stored passes it before it is hashed, embedded, compared or logged, 
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -70,10 +71,28 @@ class Door:
         self._also = None if isinstance(redact, bool) else redact
         self.kept = OpenSecrets()  # what was announced in episodes
 
-    def record(self, episode_id: object = None) -> Incoming:
+    def record(self, episode_id: object = None, kept: OpenSecrets | None = None) -> Incoming:
         """Begin a record, or go on with that of an episode: within it, the same secret gets the same placeholder."""
         episode = episode_id if isinstance(episode_id, str) and self._on else None
-        return Incoming(self._on, self._also, self.kept, episode)
+        return Incoming(self._on, self._also, kept or self.kept, episode)
+
+    def settled(self, record: T, episode_id: str | None, kept: OpenSecrets, pass_in: Callable[[T, Incoming], T]) -> T:
+        """Pass a record in, again and again until nothing changes: any of its fields may announce what stands in another.
+
+        What is known of its episode is ``kept``. The user's function is asked at last, when all secrets are gone.
+        """
+        incoming = Incoming(self._on, None, kept, episode_id)
+        for _ in range(_ROUNDS):
+            before, record = record, pass_in(record, incoming)
+            if not incoming.knows_any or record == before:
+                break
+        if episode_id is not None:
+            incoming.keep_for(episode_id)
+        if self._also is None:
+            return record
+        asking = Incoming(self._on, self._also, kept)
+        asking.made = incoming.made
+        return pass_in(record, asking)
 
     @property
     def knows_more(self) -> bool:
@@ -120,6 +139,11 @@ class Incoming:
     def knows_any(self) -> bool:
         """Whether a secret has come so far."""
         return self.made is not None and self.made.any
+
+    def count_on_after(self, text: str) -> None:
+        """Give no number that a text has already: it was stored before, and its secrets are gone."""
+        if "[secret:" in text:
+            self._marks.note_used(text)
 
     def keep_for(self, episode_id: str) -> None:
         """Remember what was announced for what else comes of this episode."""
@@ -181,8 +205,11 @@ class Incoming:
 
     def listen(self, values: object) -> None:
         """Hear what is announced in values that are not stored."""
-        if self._on and isinstance(values, Mapping) and may_hold_secret(repr(cast("object", values))):
-            self._named("", cast("Mapping[str, Any]", values), self._marks.mark)
+        if not self._on or not isinstance(values, Mapping):
+            return
+        with contextlib.suppress(RecursionError):  # whoever uses them will say what is wrong with them
+            if may_hold_secret(repr(cast("object", values))):
+                self._named("", cast("Mapping[str, Any]", values), self._marks.mark)
 
     def plain(self, name: str, value: Any) -> Any:
         """Return a value of an imported record, whatever it is, with clean texts."""

@@ -17,7 +17,8 @@ _EPISODES, _SECONDS = 1_024, 86_400.0
 class OpenSecrets:
     """The marks of the episodes in which a secret was announced lately; most episodes have none."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = _EPISODES) -> None:
+        self._most = most
         self.held: OrderedDict[str, tuple[float, Marks]] = OrderedDict()  # with the time; the latest is the last one
         self._changing = threading.Lock()
 
@@ -32,7 +33,7 @@ class OpenSecrets:
         with self._changing:
             self.held[episode_id] = (now, marks)
             self.held.move_to_end(episode_id)
-            while len(self.held) > _EPISODES or next(iter(self.held.values()))[0] < now - _SECONDS:
+            while len(self.held) > self._most or next(iter(self.held.values()))[0] < now - _SECONDS:
                 self.held.popitem(last=False)
 
     def again(self, text: str) -> str:

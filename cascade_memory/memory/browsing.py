@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any
 
 from cascade_memory.domain.case import Case
@@ -153,11 +153,17 @@ class Browsing(Handle):
         """
         ledger = self._open().parts.ledger
         aside = [one for number in ledger.namespaces().values() for one in ledger.expiry.expired(number)]
-        records = ledger.archive.dump()
+        dumps: list[Generator[dict[str, Any], None, None]] = []
+
+        def records() -> Iterator[dict[str, Any]]:
+            dumps.append(ledger.archive.dump())
+            return itertools.chain(dumps[-1], map(set_aside_record, aside))
+
         try:
-            return list(secrets_in(itertools.chain(records, map(set_aside_record, aside))))
+            return list(secrets_in(records))
         finally:
-            records.close()
+            for dump in dumps:
+                dump.close()  # with its snapshot, also where a traceback keeps it
 
     def to_pandas(self, *, where: Mapping[str, Any] | None = None, namespace: str | None = None) -> Any:
         """Return the cases of a namespace as a pandas ``DataFrame``, oldest first; ``where`` filters as in ``cases``.

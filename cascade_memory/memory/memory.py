@@ -306,7 +306,7 @@ class Memory(ForgettingVerbs, WarningVerbs):
         engine = self._open()
         record = engine.parts.door.record()
         came = record.take(query=query, solution=solution, metadata=metadata)
-        name, by, checked = self._new_in(namespace, record), self._by(actor, channel), came.solved
+        name, by, checked = self._new_in(namespace, record), self._by(actor, channel, record), came.solved
 
         def write(number: int) -> str:
             opens = curation.proposal(engine, number, came.query, checked, metadata=came.metadata, by=by)

@@ -16,13 +16,18 @@ from cascade_memory.domain.case import ExpiredCase
 from cascade_memory.domain.trajectory import Trajectory
 from cascade_memory.engine.door import Door, Incoming
 from cascade_memory.engine.embedding import NothingToEmbedWith
+from cascade_memory.engine.open_secrets import OpenSecrets
+from cascade_memory.errors import InvalidInput
 from cascade_memory.redaction.finding import find
+from cascade_memory.redaction.marking import marks_in
 
 _NUMBERS = frozenset(("vector", "chosen", "numbers", "features", "context", "agreement", "shadow_numbers", "shadow_context"))
 _METADATA = frozenset(("metadata", "fields"))
 _OF_FAILURE = frozenset(("tool", "action", "happened", "instead"))  # texts, which elsewhere are names
 _TEXTS = frozenset(("query", "head", "note"))  # "text" and "solution" are texts or trajectories; all else is names and numbers
 _WHAT = {"query": "task", "text": "solution", "solution": "solution", "fields": "metadata", "note": "note", "id": "id"}
+
+MANY = 100_000  # episodes of which secrets are remembered while an export is read
 
 Embed = Callable[[list[str]], NDArray[np.float32]]
 
@@ -42,10 +47,12 @@ class StoredSecret:
         return asdict(self)
 
 
-def cleaned(record: Mapping[str, Any], door: Door, embed: Embed) -> dict[str, Any]:
-    """Return a record as it may be stored. A task that has changed gets a new vector, if there is a model that makes one."""
-    incoming = door.record()
-    clean = {name: _clean(record, name, value, incoming) for name, value in record.items()}
+def cleaned(record: dict[str, Any], door: Door, embed: Embed, kept: OpenSecrets) -> dict[str, Any]:
+    """Return a record as it may be stored. A task that has changed gets a new vector, if there is a model that makes one.
+
+    What it announces as a secret is ``kept`` for the other records of its episode.
+    """
+    clean = door.settled(record, episode_of(record), kept, _passed)
     if clean.get("query") != record.get("query") and record.get("vector"):
         with contextlib.suppress(NothingToEmbedWith):
             vector = np.asarray(embed([clean["query"]])[0], "<f4")
@@ -53,24 +60,59 @@ def cleaned(record: Mapping[str, Any], door: Door, embed: Embed) -> dict[str, An
     return clean
 
 
-def secrets_in(records: Iterable[Mapping[str, Any]]) -> Iterator[StoredSecret]:
-    """Yield the secrets in the records of an export."""
-    door = Door()
-    for record in records:
+def _passed(record: dict[str, Any], incoming: Incoming) -> dict[str, Any]:
+    return {name: _clean(record, name, value, incoming) for name, value in record.items()}
+
+
+def episode_of(record: Mapping[str, Any]) -> str | None:
+    """Return the id of the episode that a record belongs to, if it belongs to one."""
+    found = record.get("id" if record.get("kind") == "episode" else "episode")
+    return found if isinstance(found, str) else None
+
+
+def secrets_in(read: Callable[[], Iterable[Mapping[str, Any]]]) -> Iterator[StoredSecret]:
+    """Yield the secrets in the records of an export, which are read twice.
+
+    What a field announces is looked for in its whole record, and what a record of an episode announces in all of them.
+    """
+    door, kept = Door(), OpenSecrets(most=MANY)
+    for record in read():
+        _heard(record, door, kept)
+    for record in read():
+        incoming = _heard(record, door, kept)
         for name, value in record.items():
-            found: Counter[str] = Counter()
             if _is_name(record, name):
-                found.update(one.kind for one in find(value) if isinstance(value, str))
+                found = Counter(one.kind for one in find(value) if isinstance(value, str))
             elif name == "counts" and isinstance(value, Mapping):
-                found.update(one.kind for counted in cast("Mapping[str, int]", value) for one in find(counted))
-            elif name != "head":  # the beginning of the solution
-                incoming = door.record()
-                _clean(record, name, value, incoming)
-                found = incoming.found
+                found = Counter(one.kind for counted in cast("Mapping[str, int]", value) for one in find(counted))
+            else:
+                found = _new_in(record, name, value, incoming)
             for kind, count in sorted(found.items()):
                 yield StoredSecret(
                     kind=kind, where=_where(record, name), id=_id_of(record), namespace=str(record["namespace"]), count=count
                 )
+
+
+def _heard(record: Mapping[str, Any], door: Door, kept: OpenSecrets) -> Incoming:
+    """Return what knows all that a record, or another one of its episode, announces."""
+    incoming = door.record(episode_of(record), kept)
+    for name, value in record.items():
+        if not _is_name(record, name):
+            incoming.count_on_after(str(value))
+            _new_in(record, name, value, incoming)
+    if (episode := episode_of(record)) is not None:
+        incoming.keep_for(episode)
+    return incoming
+
+
+def _new_in(record: Mapping[str, Any], name: str, value: Any, incoming: Incoming) -> Counter[str]:
+    """Count the secrets of each kind in a field."""
+    if name in ("head", "counts"):  # the beginning of the solution, and names
+        return Counter()
+    with contextlib.suppress(InvalidInput):  # of a name within it
+        clean = _clean(record, name, value, incoming)
+        return Counter() if clean == value else Counter(kind for kind, _ in marks_in(str(clean)) - marks_in(str(value)))
+    return Counter()
 
 
 def set_aside_record(case: ExpiredCase) -> dict[str, Any]:

@@ -20,9 +20,10 @@ from cascade_memory.domain.plain_json import plain_json
 from cascade_memory.domain.private_files import FILE
 from cascade_memory.domain.quoting import quoted
 from cascade_memory.engine.engine import Engine
+from cascade_memory.engine.open_secrets import OpenSecrets
 from cascade_memory.errors import CascadeError, EncoderMismatch, InvalidInput, SchemaTooNew, StoreUnwritable
 from cascade_memory.memory.progress import progress_bar
-from cascade_memory.memory.stored_texts import cleaned
+from cascade_memory.memory.stored_texts import MANY, cleaned, episode_of
 
 FORMAT = "cascade-memory export"
 VERSION = 1
@@ -78,20 +79,25 @@ def _imported(engine: Engine, source: Iterable[str], *, progress: bool | None, a
             f"this export was made with the embedder {header['embedder']!r}, and this memory has {embedder.identity!r}; "
             "import it into a memory with the embedder of the export"
         )
-    ledger = engine.parts.ledger
+    ledger, kept = engine.parts.ledger, OpenSecrets(most=MANY)
     with SpooledTemporaryFile(_IN_RAM, "w+", encoding="utf-8", newline="\n", dir=_spool_folder(engine)) as spool:
         for number, line in enumerate(lines, start=2):
             parsed = _parsed(line, number)
             try:
                 plain_json(parsed, "its parts")
-                record = json.dumps(cleaned(parsed, engine.parts.door, engine.embed)) + "\n"
+                record = json.dumps(cleaned(parsed, engine.parts.door, engine.embed, kept)) + "\n"
             except InvalidInput as error:
                 raise InvalidInput(f"line {number} cannot come in: {error}; nothing was imported") from None
             with _explained(engine):
                 spool.write(record)
         with _explained(engine):
             spool.seek(0)
-        records = (json.loads(line) for line in spool)
+        # A line may repeat what a later one of its episode has announced.
+        parsed_again = (json.loads(line) for line in spool)
+        records = (
+            cleaned(one, engine.parts.door, engine.embed, kept) if kept.held and episode_of(one) in kept.held else one
+            for one in parsed_again
+        )
         shown = progress_bar(records, "importing", show=progress)
         return ledger.archive.load(shown, embedder.dimension, engine.matcher.key, NewAction(kind="import", actor=actor))
 

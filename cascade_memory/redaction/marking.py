@@ -119,6 +119,11 @@ def _is_telling(secret: str) -> bool:
     return bool(digit and (sign or (_LOWER.search(secret) and _UPPER.search(secret))))
 
 
+def marks_in(text: str) -> set[tuple[str, str]]:
+    """Return the kinds and numbers of the placeholders in a text."""
+    return set(_MARK.findall(text))
+
+
 def cut_short(text: str, limit: int) -> str:
     """Shorten a text that is too long. Its secrets are taken out first: nobody would recognise one that was cut through."""
     return text if len(text) <= limit else shortened(redact_secrets(text), limit)
