@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from cascade_memory.redaction import values
+from cascade_memory.redaction import commands, declared, values
 from cascade_memory.redaction.ends import QUOTE
 from cascade_memory.redaction.hints import FOREIGN, PERCENT
-from cascade_memory.redaction.kinds import API_KEY, HEADER, PASSWORD, SECRET, TOKEN, URL_PASSWORD
+from cascade_memory.redaction.kinds import API_KEY, HEADER, PASSWORD, PASSWORD_HASH, SECRET, TOKEN, URL_PASSWORD
 from cascade_memory.redaction.values import Value
 
 WEAK = (PASSWORD, API_KEY, TOKEN, SECRET, HEADER, URL_PASSWORD)  # another form that fits says more than these
@@ -26,9 +26,9 @@ _IS = f"{_SPACE}{{1,2}}is{_SPACE}{{1,2}}"
 _SPACES = rf"(?:{_SPACE}|\+|{PERCENT}20){{0,8}}"
 _SIGN = rf"(?:=>|:=|={{1,2}}|[:\uff1a]|{PERCENT}3[ad]|\\{{0,16}}(?<=\\)(?:(?:u00|x)3[ad]|uff1a))"
 _OP = f"{_QUOTES}{_SPACES}{_SIGN}{_SPACES}"
-_AFTER = f"(?P<quotes>(?:[bu](?=[\\\\\"']))?{_QUOTES})"  # b'...' is Python's way to write bytes
-_THEN = f"(?P<op>{_OP}){_AFTER}"
-_OR_IS = f"(?P<op>{_OP}|{_IS}){_AFTER}"
+_AFTER = f"(?P<quotes>(?:[bfrul]{{1,2}}(?=[\\\\\"'])|[@$](?=\"))?{_QUOTES})"  # b'...' is Python's way to write bytes, and so on
+_THEN = f"(?P<op>{declared.OP}|{_OP}){_AFTER}"
+_OR_IS = f"(?P<op>{declared.OP}|{_OP}|{_IS}){_AFTER}"
 BEFORE_KEY = (
     r"(?:api|access|secret|private|account|auth|encryption|signing|master|client|app|application|consumer|shared|storage|"
     r"license|service|admin|session|webhook|deploy|write|read)[_\-. ]?"
@@ -67,7 +67,10 @@ _FLAG = re.compile(
     r"(?P<value>[^\s\"']{4,})"
 )
 _NETRC = re.compile(r"login[ \t\n]{1,8}\S{1,128}[ \t\n]{1,8}password[ \t\n]{1,8}(?P<value>\S+)")
+# As in /etc/shadow and .htpasswd.
+_HASH = re.compile(r":(?P<value>\$(?:[1567y]|2[abxy]?|apr1|argon2(?:id?|d))\$[A-Za-z0-9./$=,+_-]{20,})")
 _ADDRESS = (
+    ("thin:", re.compile(r"thin:[a-z0-9_.-]{1,128}/(?P<value>[^\s/@\"'\\<>(){}]{1,256})@")),  # of Oracle
     ("://", re.compile(r"://[^\s/:@\"'\\<>\[\]]{0,128}:(?P<value>[^\s/\"'\\<>\[\]{}()?#]{1,256})@")),
     (":\\", re.compile(r":\\{1,16}/\\{1,16}/[^\s/:@\"'\\<>\[\]]{0,128}:(?P<value>[^\s/\"'\\<>\[\]{}()?#]{1,256})@")),
     (
@@ -89,10 +92,14 @@ def find(text: str, low: str, words: Sequence[str]) -> Iterator[tuple[int, int, 
     if "foreign" in words:
         yield from _assigned(text, low, _FOREIGN_FORM, PASSWORD, reader)
     yield from _headers(text, low, words)
+    if "command" in words:
+        yield from commands.find(text, low)
     if "pass" in words and "login" in low:
         yield from _spans(text, _NETRC.finditer(low), PASSWORD)
     if "--" in words:
         yield from _spans(text, _FLAG.finditer(low), PASSWORD)
+    if "hash" in words:
+        yield from _spans(text, _HASH.finditer(text), PASSWORD_HASH, any_value=True)
     if "@" in words:
         for literal, pattern in _ADDRESS:
             if literal in low:
@@ -109,7 +116,10 @@ def _assigned(
         if kind == API_KEY and not _OF_A_KEY.search(low, max(0, found.start() - _LOOK_BACK), found.start()):
             continue
         shouted = text[found.start() : found.start("op")].isupper()
-        value = reader.read(found.end(), found["quotes"], found["op"], shouted=shouted)
+        if declared.is_markup(found["op"]):
+            value = declared.in_markup(text, low, found)
+        else:
+            value = reader.read(found.end(), found["quotes"], found["op"], shouted=shouted)
         if value is not None and _is_secret(found, kind, value, shouted=shouted):
             done = value.end
             yield value.start, value.end, kind
@@ -125,15 +135,18 @@ def _is_secret(found: re.Match[str], kind: str, value: Value, *, shouted: bool) 
 def _headers(text: str, low: str, words: Sequence[str]) -> Iterator[tuple[int, int, str]]:
     if "cookie" in words:
         yield from _cookies(text, low)
-    if "authorization" not in words and "bearer" not in words:
-        return
-    for found in _AUTHORIZATION.finditer(low):
-        value = text[found.start("value") : found.end("value")]
-        if values.is_free(value) and (found["scheme"] is not None or values.is_mixed(value)) and len(value) >= 6:
-            yield found.start("value"), found.end("value"), HEADER
-    for found in _BEARER.finditer(low):
-        if values.is_mixed(text[found.start("value") : found.end("value")]):
-            yield found.start("value"), found.end("value"), HEADER
+    if "authorization" in words:
+        for found in _AUTHORIZATION.finditer(low):
+            value = text[found.start("value") : found.end("value")]
+            if values.is_free(value) and (found["scheme"] is not None or values.is_mixed(value)) and len(value) >= 6:
+                yield found.start("value"), found.end("value"), HEADER
+    if "bearer" in words or ("authorization" in words and "bearer" in low):
+        at = low.find("bearer")
+        while at >= 0:
+            found = _BEARER.match(low, at)
+            if found is not None and values.is_mixed(text[found.start("value") : found.end("value")]):
+                yield found.start("value"), found.end("value"), HEADER
+            at = low.find("bearer", at + 6 if found is None else found.end())
 
 
 def _cookies(text: str, low: str) -> Iterator[tuple[int, int, str]]:
@@ -145,8 +158,10 @@ def _cookies(text: str, low: str) -> Iterator[tuple[int, int, str]]:
                 yield one.start("value"), one.end("value"), HEADER
 
 
-def _spans(text: str, found: Iterator[re.Match[str]], kind: str) -> Iterator[tuple[int, int, str]]:
+def _spans(
+    text: str, found: Iterator[re.Match[str]], kind: str, *, any_value: bool = False
+) -> Iterator[tuple[int, int, str]]:
     for one in found:
         start, end = one.span("value")
-        if values.is_free(text[start:end]):
+        if any_value or values.is_free(text[start:end]):
             yield start, end, kind

@@ -26,6 +26,12 @@ _FULL = re.compile(r"[^\u201d\u300d\u300f\n]*")
 _TO_SPACE = re.compile(r"[^\s\"'`]*")
 _STOPS = r"\s\"'`\\,;&<>(){}\[\]|\u201c\u201d\u300d\u300f\u3000-\u3002\uff0c\uff1b"
 _UNQUOTED = re.compile(rf"[^{_STOPS}]*")
+LINE = re.compile(r"[^\n]*")
+
+
+def is_block(op: str) -> bool:
+    """Say whether the value begins on the next line and takes all of it, as in YAML and in a text in three quotes."""
+    return "\n" in op and any(sign in op for sign in ("|", ">", '"""', "'''"))
 
 
 @functools.lru_cache(maxsize=256)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 RUN = 20  # every token that is known by its form has an unbroken run of so many letters, digits, _ and -
 _IN_RUN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 RUNS = bytes(120 if code in _IN_RUN else 32 for code in range(256))  # "x" or a space
@@ -16,6 +18,14 @@ _BEFORE_SIGNS = tuple((word, word.encode()) for word in ("pwd", "kennwort", "con
 FOREIGN = ("密码", "密碼", "口令", "パスワード", "비밀번호", "пароль", "Пароль")
 _FOREIGN_BYTES = tuple(word.encode() for word in FOREIGN)
 _ESCAPED_BYTES = tuple(sorted({f"\\u{ord(word[0]):04x}".encode() for word in FOREIGN}))  # JSON is mostly written in ASCII
+_OPTION = re.compile(rb" -(?:[uawk][ \t=\"'\\a-z]|p[^a-z]|p[a-z]|storep|keyp|-user|-proxy-u|-auth)")
+BACK = 300  # characters between a program and its option
+# Programs with an option for a password; each is enough to look closely.
+_PROGRAMS = (
+    *(b"curl", b"mysql", b"mariadb", b"redis-cli", b"ldap", b"openssl", b"keytool", b"jarsigner", b"mongo", b"sqlcmd"),
+    *(b"sshpass", b" login", b"zip ", b"7z", b"bcp ", b"http "),
+)
+_ASCII = bytes(range(128))
 _WIDE_COLON = "：".encode()
 
 
@@ -33,6 +43,8 @@ def words_in(low: bytes, *, has_run: bool) -> list[str]:
     words = ["pass"] if b"pass" in low else []
     if has_run:  # a private key and a bearer's token have one
         words += [word for word, raw in _WITH_RUN if raw in low]
+    if b"-" in low and _has_command(low):
+        words.append("command")
     if (has_run or words) and b"--" in low:
         words.append("--")
     percent, foreign = b"%" in low and (b"%3" in low or b"%25" in low), not low.isascii()
@@ -44,11 +56,28 @@ def words_in(low: bytes, *, has_run: bool) -> list[str]:
     words += [word for word, raw in _BEFORE_SIGNS if raw in near]
     if b"uthorization" in near:
         words.append("authorization")
+    if b"$" in low and b":$" in low:
+        words.append("hash")
     if b"@" in low or (percent and b"40" in low):
         words.append("@")
-    if in_ascii or (foreign and any(word in low for word in _FOREIGN_BYTES)):
+    if in_ascii or (foreign and _has_foreign(low)):
         words.append("foreign")
     return words
+
+
+def _has_foreign(low: bytes) -> bool:
+    """Say whether there may be a word in another script. The rest is left out first: it is mostly nearly all of a text."""
+    rest = low.translate(None, _ASCII)
+    return any(word in rest for word in _FOREIGN_BYTES)
+
+
+def _has_command(low: bytes) -> bool:
+    """Say whether a program stands before an option that may be one for a password."""
+    for option in _OPTION.finditer(low):
+        before = low[max(0, option.start() - BACK) : option.start() + 1]
+        if any(program in before for program in _PROGRAMS):
+            return True
+    return False
 
 
 def _before_signs(low: bytes) -> bytes:

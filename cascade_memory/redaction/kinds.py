@@ -83,7 +83,15 @@ IN_RUNS: tuple[Form, ...] = (
 # Not within one run: there are other characters in them. Looked for only where there is a run.
 AROUND_RUNS: tuple[Form, ...] = (
     # Once for each run, however often it says eyJ.
-    Form("jwt", "eyJ", _alone("eyJ", f"{_A}_-") + f"[{_A}_-]{{10,}}\\.eyJ[{_A}_-]{{8,}}\\.[{_A}_-]*"),
+    Form(
+        "jwt",
+        "eyJ",
+        _alone("eyJ", f"{_A}_-")  # an encrypted one has five parts
+        + f"[{_A}_-]{{10,}}\\.(?:eyJ[{_A}_-]{{8,}}\\.[{_A}_-]*|[{_A}_-]*(?:\\.[{_A}_-]{{8,}}){{3}})",
+    ),
+    Form("slack-token", "xoxd-", f"[{_A}%/+_-]{{10,}}=*"),
+    # "-----BEGIN ... PRIVATE KEY" in base64
+    Form("private-key", "LS0tLS1CRUdJTiB", f"(?:SU0Eg|QUklWQVRF|FQyBQ|PUEVOU1NI|FTkNSWVBURUQ)[{_A}+/_-]{{20,}}=*"),
     Form("sendgrid-key", "SG.", f"[{_A}_-]{{16,64}}\\.[{_A}_-]{{16,128}}"),
     Form("google-oauth", "ya29.", f"[{_A}_-]{{20,}}"),
     *_forms("vault-token", "hvs. hvb. hvr.", f"[{_A}_-]{{20,}}"),
@@ -94,10 +102,10 @@ AROUND_RUNS: tuple[Form, ...] = (
     *_forms("azure-signature", "sig= sig%3D sig%3d sig%253D sig\\u003d sig\\u003D", f"[{_A}%/+_-]{{40,}}=*"),
 )
 
-PRIVATE_KEY, URL_PASSWORD, HEADER = "private-key", "url-password", "authorization"
+PRIVATE_KEY, URL_PASSWORD, HEADER, PASSWORD_HASH = "private-key", "url-password", "authorization", "password-hash"
 PASSWORD, API_KEY, TOKEN, SECRET = "password", "api-key", "token", "secret-value"
 _FORMS = (*IN_RUNS, *AROUND_RUNS)
-_OTHERS = (PRIVATE_KEY, URL_PASSWORD, HEADER, PASSWORD, API_KEY, TOKEN, SECRET)
+_OTHERS = (PRIVATE_KEY, URL_PASSWORD, HEADER, PASSWORD_HASH, PASSWORD, API_KEY, TOKEN, SECRET)
 KINDS: tuple[str, ...] = tuple(dict.fromkeys([*(form.kind for form in _FORMS), *_OTHERS]))
 
 

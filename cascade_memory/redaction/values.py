@@ -10,6 +10,7 @@ from cascade_memory.redaction import ends
 LOOKED_AT = 64  # characters of a value: enough to judge it
 _MOST = 256  # characters of a password
 _ENCODED, _SPACE = re.compile(r"%|(?:u00|x)3"), re.compile(r"\s")
+_SPOKEN = re.compile(r"[\W_]*is[\W_]*")
 _PUNCTUATION = ".,;:!?\u3002\uff0c"
 _OURS = re.compile(r"secret:[a-z0-9-]{2,40}#[0-9]{1,6}\]")
 _PLACEHOLDER = re.compile(r"\[(?:secret|…):")
@@ -50,7 +51,10 @@ class Reader:
         """Return the value at a place; None if there is none. ``shouted``: its name is in capitals, like a variable's."""
         text = self._text
         tight = "=" in op and _SPACE.search(op) is None
-        way, quoted = ends.way_to_end(quotes, op, to_space=shouted and tight)
+        if not quotes and ends.is_block(op):
+            way, quoted = ends.LINE, True
+        else:
+            way, quoted = ends.way_to_end(quotes, op, to_space=shouted and tight)
         end = self._end(start, way)
         if not quoted:
             while end > start and text[end - 1] in _PUNCTUATION:
@@ -63,7 +67,7 @@ class Reader:
             text[start : min(end, start + LOOKED_AT)],
             quoted=quoted,
             tight=tight or _ENCODED.search(op) is not None,
-            spoken="is" in op,
+            spoken=_SPOKEN.fullmatch(op) is not None,
             called=text[end : end + 1] in ("(", "["),
         )
 
