@@ -151,7 +151,8 @@ class Browsing(Handle):
         >>> [(one.kind, one.where, one.id == case_id) for one in memory.find_secrets()]
         [('password', 'case solution', True)]
         """
-        ledger = self._open().parts.ledger
+        engine = self._open()
+        ledger, known = engine.parts.ledger, engine.parts.door.kept
         aside = [one for number in ledger.namespaces().values() for one in ledger.expiry.expired(number)]
         dumps: list[Generator[dict[str, Any], None, None]] = []
 
@@ -160,7 +161,7 @@ class Browsing(Handle):
             return itertools.chain(dumps[-1], map(set_aside_record, aside))
 
         try:
-            return list(secrets_in(records))
+            return list(secrets_in(records, known))
         finally:
             for dump in dumps:
                 dump.close()  # with its snapshot, also where a traceback keeps it

@@ -70,12 +70,14 @@ def episode_of(record: Mapping[str, Any]) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def secrets_in(read: Callable[[], Iterable[Mapping[str, Any]]]) -> Iterator[StoredSecret]:
+def secrets_in(read: Callable[[], Iterable[Mapping[str, Any]]], known: OpenSecrets) -> Iterator[StoredSecret]:
     """Yield the secrets in the records of an export, which are read twice.
 
-    What a field announces is looked for in its whole record, and what a record of an episode announces in all of them.
+    What a field announces is looked for in its whole record, and what a record of an episode announces in all of them, with
+    what is ``known`` of it: a later call may have announced what an earlier one has stored.
     """
     door, kept = Door(), OpenSecrets(most=MANY)
+    kept.held.update(known.held)
     for record in read():
         _heard(record, door, kept)
     for record in read():

@@ -26,9 +26,9 @@ _IS = f"{_SPACE}{{1,2}}is{_SPACE}{{1,2}}"
 _SPACES = rf"(?:{_SPACE}|\+|{PERCENT}20){{0,8}}"
 _SIGN = rf"(?:=>|:=|={{1,2}}|[:\uff1a]|{PERCENT}3[ad]|\\{{0,16}}(?<=\\)(?:(?:u00|x)3[ad]|uff1a))"
 _OP = f"{_QUOTES}{_SPACES}{_SIGN}{_SPACES}"
-_AFTER = f"(?P<quotes>(?:[bfrul]{{1,2}}(?=[\\\\\"'])|[@$](?=\"))?{_QUOTES})"  # b'...' is Python's way to write bytes, and so on
+_AFTER = f'(?P<quotes>(?:[bfrul]{{1,2}}(?=[\\\\"\'])|[@$](?="))?{_QUOTES})'  # b'...' is Python's way to write bytes, and so on
 _THEN = f"(?P<op>{declared.OP}|{_OP}){_AFTER}"
-_OR_IS = f"(?P<op>{declared.OP}|{_OP}|{_IS}){_AFTER}"
+_OR_LESS = f"(?P<op>{declared.OP}|{_OP}|{_IS}|{declared.LOOSE}|{declared.SPACE}){_AFTER}"
 BEFORE_KEY = (
     r"(?:api|access|secret|private|account|auth|encryption|signing|master|client|app|application|consumer|shared|storage|"
     r"license|service|admin|session|webhook|deploy|write|read)[_\-. ]?"
@@ -42,7 +42,7 @@ PASS = f"pass(?:w(?:or[dt]|d)|phrase|code|{_NOT_AFTER})[0-9]?"
 
 # By the word that each begins with. Only what follows is compared, so each word is searched for at the speed of a plain search.
 _WORDS: tuple[tuple[bytes, str, re.Pattern[str]], ...] = (
-    (b"pass", PASSWORD, re.compile(f"{PASS}{_OR_IS}")),
+    (b"pass", PASSWORD, re.compile(f"{PASS}{_OR_LESS}")),
     (b"pwd", PASSWORD, re.compile(f"pwd[0-9]?{_THEN}")),
     (b"kennwort", PASSWORD, re.compile(f"kennwort{_THEN}")),
     (b"contrase", PASSWORD, re.compile(f"contrase(?:ñ|n|{_ESCAPE}u00f1)a{_THEN}")),
@@ -68,7 +68,11 @@ _FLAG = re.compile(
 )
 _NETRC = re.compile(r"login[ \t\n]{1,8}\S{1,128}[ \t\n]{1,8}password[ \t\n]{1,8}(?P<value>\S+)")
 # As in /etc/shadow and .htpasswd.
-_HASH = re.compile(r":(?P<value>\$(?:[1567y]|2[abxy]?|apr1|argon2(?:id?|d))\$[A-Za-z0-9./$=,+_-]{20,})")
+_DOLLAR = rf"(?:\$|{PERCENT}24)"
+_HASH = re.compile(
+    rf"(?::|{PERCENT}3[Aa])(?P<value>{_DOLLAR}(?:[1567y]|2[abxy]?|apr1|argon2(?:id?|d)){_DOLLAR}"
+    rf"(?:[A-Za-z0-9./$=,+_-]|%(?!(?:25){{0,3}}3[Aa])){{20,}})"
+)
 _ADDRESS = (
     ("thin:", re.compile(r"thin:[a-z0-9_.-]{1,128}/(?P<value>[^\s/@\"'\\<>(){}]{1,256})@")),  # of Oracle
     ("://", re.compile(r"://[^\s/:@\"'\\<>\[\]]{0,128}:(?P<value>[^\s/\"'\\<>\[\]{}()?#]{1,256})@")),
@@ -92,6 +96,10 @@ def find(text: str, low: str, words: Sequence[str]) -> Iterator[tuple[int, int, 
     if "foreign" in words:
         yield from _assigned(text, low, _FOREIGN_FORM, PASSWORD, reader)
     yield from _headers(text, low, words)
+    yield from _by_form(text, low, words)
+
+
+def _by_form(text: str, low: str, words: Sequence[str]) -> Iterator[tuple[int, int, str]]:
     if "command" in words:
         yield from commands.find(text, low)
     if "pass" in words and "login" in low:
@@ -99,7 +107,7 @@ def find(text: str, low: str, words: Sequence[str]) -> Iterator[tuple[int, int, 
     if "--" in words:
         yield from _spans(text, _FLAG.finditer(low), PASSWORD)
     if "hash" in words:
-        yield from _spans(text, _HASH.finditer(text), PASSWORD_HASH, any_value=True)
+        yield from ((*one.span("value"), PASSWORD_HASH) for one in _HASH.finditer(text))
     if "@" in words:
         for literal, pattern in _ADDRESS:
             if literal in low:
@@ -120,15 +128,20 @@ def _assigned(
             value = declared.in_markup(text, low, found)
         else:
             value = reader.read(found.end(), found["quotes"], found["op"], shouted=shouted)
-        if value is not None and _is_secret(found, kind, value, shouted=shouted):
+        if value is not None and _is_secret(low, found, kind, value, shouted=shouted):
             done = value.end
             yield value.start, value.end, kind
 
 
-def _is_secret(found: re.Match[str], kind: str, value: Value, *, shouted: bool) -> bool:
+def _is_secret(low: str, found: re.Match[str], kind: str, value: Value, *, shouted: bool) -> bool:
     if kind != PASSWORD:
         return values.is_key(value)
     name = found.group()[: found.start("op") - found.start()]
+    if not value.spoken and declared.is_loose(found["op"]):
+        if name == "pass":
+            return False
+        set_here = shouted and found["op"].isspace() and declared.is_set(low, found.start())
+        return values.is_password(value._replace(tight=True), bare=False, shouted=True) if set_here else values.is_strong(value)
     return values.is_password(value, bare=name == "pass", shouted=shouted)
 
 
@@ -158,10 +171,8 @@ def _cookies(text: str, low: str) -> Iterator[tuple[int, int, str]]:
                 yield one.start("value"), one.end("value"), HEADER
 
 
-def _spans(
-    text: str, found: Iterator[re.Match[str]], kind: str, *, any_value: bool = False
-) -> Iterator[tuple[int, int, str]]:
+def _spans(text: str, found: Iterator[re.Match[str]], kind: str) -> Iterator[tuple[int, int, str]]:
     for one in found:
         start, end = one.span("value")
-        if any_value or values.is_free(text[start:end]):
+        if values.is_free(text[start:end]):
             yield start, end, kind

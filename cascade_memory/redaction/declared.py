@@ -1,4 +1,4 @@
-"""Names and values with more between them than a sign of assignment: a type, an index, a field beside it, a tag, a line break."""
+"""Names and values with more between them than a sign of assignment: a type, an index, a field, a tag, a line break."""
 
 from __future__ import annotations
 
@@ -15,13 +15,18 @@ _BESIDE = (  # {"name": "DB_PASSWORD", "value": "..."}, and variable "db_passwor
     rf"[ ]?[,;{{\s](?:\s{{0,24}}(?:type|sensitive)[ ]{{0,8}}=[ ]{{0,8}}[a-z\"]{{1,16}}){{0,2}}\s{{0,24}}{_QUOTES}"
     rf"(?:value|default){_QUOTES}[ ]{{0,8}}[:=][ ]{{0,8}}"
 )
-_BELOW = rf"[ ]{{0,8}}(?::[ ]?[|>][+-]?[0-9]?[ \t]{{0,4}}|[=:][ ]?(?:\"\"\"|''')[ \t]{{0,4}})\r?\n[ \t]{{0,40}}"
+_BELOW = r"[ ]{0,8}(?::[ ]?[|>][+-]?[0-9]?[ \t]{0,4}|[=:][ ]?(?:\"\"\"|''')[ \t]{0,4})\r?\n[ \t]{0,40}"
 _TAG = r"[\"']?(?:>|&gt;)|</key>\s{0,24}<string>"  # <password>...</password>, and the lists of macOS
 # Most words are followed by something else, and nothing more is tried then.
 OP = (
     rf"(?=[\s\"'`\\:=,;{{\[\]>&<])"
     rf"(?:[ ]?(?:{_TYPED}|{_STRING})|\[[0-9]{{0,4}}{_INDEX}|{_QUOTES}(?:{_INDEX}|{_BESIDE}|{_BELOW})|{_TAG})"
 )
+# setPassword("..."), getenv("DB_PASSWORD", "..."), PASSWORD '...' of SQL: a text in quotes that follows, and no sign between.
+LOOSE = rf"{_QUOTES}[ ]{{0,2}}(?:[,(]|\|\||\?\?|or\b)?[ ]{{0,2}}(?=[\"'])"
+SPACE = r"[ \t]{1,4}(?=[^\s:=])"  # ENV DB_PASSWORD ..., with nothing but a space
+_NO_SIGN = re.compile(f"{LOOSE.partition('(?=')[0]}[ ]{{0,2}}|[ \\t]{{1,4}}")
+_SETS = re.compile(r"(?:\benv|\bsetx|\bsetenv|\bset -g?x)[ \t]{1,4}[a-z0-9_]{0,48}\Z")
 
 _OPENED = re.compile(r"(?:<|&lt;)[a-z0-9_:.-]{0,48}\Z")
 _NAMED = re.compile(r"(?:name|key|id)=[\"'][a-z0-9_:.-]{0,48}\Z")
@@ -33,6 +38,16 @@ _LOOK_BACK = 64
 def is_markup(op: str) -> bool:
     """Say whether the value stands in an element of XML."""
     return op.endswith((">", "&gt;")) and "=" not in op
+
+
+def is_loose(op: str) -> bool:
+    """Say whether no sign of assignment stands between a name and its value."""
+    return _NO_SIGN.fullmatch(op) is not None
+
+
+def is_set(low: str, start: int) -> bool:
+    """Say whether a command that sets a variable stands before the name."""
+    return _SETS.search(low, max(0, start - _LOOK_BACK), start) is not None
 
 
 def in_markup(text: str, low: str, found: re.Match[str]) -> Value | None:

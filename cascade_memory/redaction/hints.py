@@ -51,12 +51,14 @@ def words_in(low: bytes, *, has_run: bool) -> list[str]:
     escaped = b"\\" in low and (b"u003" in low or b"\\x3" in low)
     in_ascii = b"\\u" in low and any(word in low for word in _ESCAPED_BYTES)
     if b":" not in low and b"=" not in low and not (percent or escaped or in_ascii) and not (foreign and _WIDE_COLON in low):
+        if b"<" in low and b"</" in low:
+            words += [word for word, raw in _BEFORE_SIGNS if raw in low]  # in a tag
         return words  # all else needs a sign of assignment, or is an address
     near = low if percent or escaped or foreign else _before_signs(low)
     words += [word for word, raw in _BEFORE_SIGNS if raw in near]
     if b"uthorization" in near:
         words.append("authorization")
-    if b"$" in low and b":$" in low:
+    if (b"$" in low and b":$" in low) or (percent and b"24" in low):
         words.append("hash")
     if b"@" in low or (percent and b"40" in low):
         words.append("@")

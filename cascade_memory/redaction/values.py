@@ -23,6 +23,7 @@ KNOWN_WORDS = (
 _NOTHING = re.compile(rf"(?i:{KNOWN_WORDS}|secret:[a-z0-9-]{{2,40}}#[0-9]{{1,6}}|\$.*|%[a-z_]+%?|<.*|\{{.*|your[_\- ]?.*)")
 _CODE = re.compile(r"[A-Za-z_]\w*(?:(?:\.|->|::)[A-Za-z_]\w*)+")
 _DIGIT, _LETTER, _SIGN = re.compile("[0-9]"), re.compile(r"[^\W\d_]"), re.compile(r"[^\w\s./:-]")
+_UPPER = re.compile("[A-Z]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z_]*")
 _PATH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/|\./|~/|[A-Za-z]:[\\/]|arn:|@")
 _WORD, _DIGIT_THEN_LETTER = re.compile("[A-Za-z0-9]{8,}"), re.compile("[0-9][A-Za-z]")
@@ -122,6 +123,13 @@ def is_password(value: Value, *, bare: bool, shouted: bool) -> bool:
     if _NAME.fullmatch(text) and not value.quoted:
         return shouted and len(text) >= 6
     return _PATH.match(text) is None and (len(text) >= 6 or (digit and letter))
+
+
+def is_strong(value: Value) -> bool:
+    """Say whether a text in quotes looks like a password even where nothing but the word stands before it."""
+    text = value.text
+    mixed = _DIGIT.search(text) and _LETTER.search(text) and (_UPPER.search(text) or _SIGN.search(text))
+    return bool(value.quoted and mixed) and " " not in text and is_password(value, bare=False, shouted=False)
 
 
 def is_key(value: Value) -> bool:

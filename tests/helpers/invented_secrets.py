@@ -104,7 +104,7 @@ class Invented:
     def announced(self) -> list[Planted]:
         """Return the secrets that are known by what stands before them."""
         password, key, word = f"{self.of(9)}!{self.of(4)}", self.of(40), self.of(24)
-        signature = self.of(44)
+        signature, hashed = self.of(44), self.of(78)
         return [
             Planted("password", f"password={password}", password),
             Planted("password", f"Password: {password}", password),
@@ -127,6 +127,7 @@ class Invented:
             Planted("token", f"//registry.example.org/:_authToken={word}", word),
             Planted("token", f"refresh_token={word}&grant_type=refresh", word),
             Planted("secret-value", f'"client_secret":"{word}"', word),
+            Planted("password-hash", f"ann:$6$salt$ab/cd.{hashed}:19000:0:99999:7:::", hashed),
             Planted("azure-signature", f"https://example.org/c?sv=2024&si{'g'}={signature}%3D", signature),
         ]
 

@@ -52,6 +52,18 @@ _REPEATED = [
         "password\\u003d\\u0022",
     ),
     *("password%253d", "%5c%22", "%25", "%253a//a%253a", "&amp;", "password=&quot;a&amp;", "\\u5bc6\\u7801\\uff1a", "\u200b"),
+    *(" -p", " -u a:", "curl -u a:", "mysql -p", "openssl -passin pass:", "curl ", "mysql -p'", "pass -p"),
+    *("<password>", "password>", "password></", "&lt;password&gt;", "password: |\n", 'password="""\n  ', "password: str | "),
+    *('"password", "value', '{"name": "password", "value": ', "password \n", "password[", "password(", 'password"] '),
+    *(
+        'password" { type = string ',
+        "token string = ",
+        ":$6$",
+        "env password ",
+        "LS0tLS1CRUdJTiB",
+        "ey" + "Jaaaaaaaaaa..aaaaaaaa.",
+    ),
+    *("thin:a/", "password" + "\\" * 50, 'password""""""""'),
     *(one.text + " " for one in _EVERY[::9]),
 ]
 
