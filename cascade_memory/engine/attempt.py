@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from cascade_memory.domain.asker import Asker, asked_by
 from cascade_memory.domain.patience import patience
 from cascade_memory.domain.recall import Recall
 from cascade_memory.engine.workers import Job, Workers
@@ -29,8 +30,9 @@ class DeadlinePassed(TimeoutError):
 class Attempt:
     """One recall: what it is doing now, and what it has found. Shared by the thread that works and the one that waits."""
 
-    def __init__(self, deadline: float | None) -> None:
+    def __init__(self, deadline: float | None, asker: Asker) -> None:
         self.deadline = deadline
+        self._asker = asker
         self.doing = "the memory"
         self.found: Recall | None = None
         self._ends = None if deadline is None else time.monotonic() + deadline
@@ -58,7 +60,14 @@ class Attempt:
         if self.decide():
             raise DeadlinePassed(f"{self.doing} did not answer within the deadline of {self.deadline:g} s")
         assert self.found is not None
+        self.leave()
         return unrecorded(self.found, DeadlinePassed("the disk did not answer within the deadline"))
+
+
+    def leave(self) -> None:
+        """Wait no longer for what is being written down: the caller does not learn that it was."""
+        self.decide()
+        self._asker.leave(undo=True)
 
 
 def unrecorded(found: Recall, error: Exception) -> Recall:
@@ -80,19 +89,28 @@ class Attempts:
 
         Light is what takes the database a moment, however much is stored.
         """
-        attempt = Attempt(deadline)
+        with asked_by(Asker()) as asker:
+            attempt = Attempt(deadline, asker)
+            try:
+                return self._made(deadline, work, attempt, light=light)
+            except Exception:
+                attempt.decide()  # of the job, or an interrupt: nothing is shown or written down, if there is still time
+                raise
+            except BaseException:  # the caller is interrupted, and does not learn what was found
+                attempt.leave()
+                raise
+
+    def _made(
+        self, deadline: float | None, work: Callable[[Attempt], Recall], attempt: Attempt, *, light: bool
+    ) -> Recall:
         if deadline is None:
             return work(attempt)
         if self._direct and light:
             with patience(_SHARE * deadline):
                 return work(attempt)
-        try:
-            job = self._begun(lambda: work(attempt), _SHARE * deadline)
-            if job.wait(deadline):
-                return job.result()
-        except BaseException:  # of the job, or an interrupt: then nothing is shown or written down, if there is still time
-            attempt.decide()
-            raise
+        job = self._begun(lambda: work(attempt), _SHARE * deadline)
+        if job.wait(deadline):
+            return job.result()
         self.note_stuck(job)
         return attempt.give_up()
 

@@ -1,4 +1,6 @@
-"""Writes recalls to the ledger: at once if possible, otherwise when the ledger is free; remembers which ones failed."""
+"""Writes recalls to the ledger: at once if possible, otherwise when the ledger is free; remembers which ones failed.
+
+A recall that nobody waits for any more is not written down; if it was, the episode that it opened is closed."""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
+from cascade_memory.domain.asker import Askers, askers
 from cascade_memory.domain.patience import patience, seconds_left
 from cascade_memory.domain.records import RecallRecord
 from cascade_memory.engine.workers import Job, Workers
@@ -36,6 +39,7 @@ class _Late(NamedTuple):
     entry: RecallRecord
     seq: int  # log position at the recall: what was forgotten since must not return
     written: _Written
+    askers: Askers
 
 
 class Recording:
@@ -51,6 +55,8 @@ class Recording:
         self._changing = threading.Lock()
         self._catching_up = threading.Lock()
         self._writer = Workers("cascade-memory-late", 1)
+        self._closer = Workers("cascade-memory-left", 1)
+        self._left = 0  # episodes that nobody will end, and that are being closed
         self._writing = False  # True while a thread is writing the queue
         self._closed = False
         self._unopened: deque[str] = deque(maxlen=1024)
@@ -62,7 +68,9 @@ class Recording:
         ``seq`` is the last log line that the recall has seen.
         """
         until = None if most is None else time.monotonic() + most
-        late = _Late(entry, seq, written)
+        late = _Late(entry, seq, written, askers())
+        if _is_unwanted(late):
+            return self._drop(late)
         if self._late and not self._room(most):
             return self._postpone(late)
         with patience(None if until is None else max(0.0, until - time.monotonic())):
@@ -74,14 +82,16 @@ class Recording:
                 return self._postpone(late)
             except Exception as error:  # noqa: BLE001 - writing may fail in any way, but the cases are known
                 return self._failed(entry, error)
-        self._pass_on(written, key)
+        self._pass_on(late, key)
         return None
 
-    def _pass_on(self, written: _Written, key: int) -> None:
+    def _pass_on(self, late: _Late, key: int) -> None:
         """Pass on the key of a recall that is written now; a failure of ``written`` is only counted."""
+        if late.askers and late.entry.episode_id is not None:
+            self._note_opened(late, key)
         try:
-            if written is not None:
-                written(key)
+            if late.written is not None:
+                late.written(key)
         except Exception as error:  # noqa: BLE001 - the cases are known, and so is the recall
             self._report("learn", error)
 
@@ -143,6 +153,9 @@ class Recording:
 
     def _caught_up(self, late: _Late, *, may_wait: bool) -> bool:
         """Write one queued recall; return False if another attempt is worthwhile."""
+        if _is_unwanted(late):
+            self._drop(late)
+            return True
         try:
             with patience(_AT_ONCE if may_wait else 0.0):
                 key = self._ledger.record(late.entry, unless_forgotten_since=late.seq)
@@ -153,7 +166,7 @@ class Recording:
         except Exception as error:  # noqa: BLE001 - as above
             self._failed_late(late.entry, error)
         else:
-            self._pass_on(late.written, key)
+            self._pass_on(late, key)
         return True
 
     def _failed_late(self, entry: RecallRecord, error: Exception) -> None:
@@ -174,14 +187,17 @@ class Recording:
             return any(late.entry.episode_id == episode_id for late in self._late)
 
     def wait_for(self, episode_id: str | None = None, *, thread: str | None = None) -> None:
-        """Wait until the recalls queued now are written: those of an episode, of a conversation, or all of them."""
-        if not self._late:
+        """Wait until the recalls queued now are written: those of an episode, of a conversation, or all of them.
+
+        Wait as well until the episodes that nobody will end are closed.
+        """
+        if not self._late and not self._left:
             return
         left = seconds_left()
+        within = WAITS if left is None else left
+        self._wait(lambda: not self._left, within)
         awaited = [late for late in list(self._late) if _is_of(late.entry, episode_id, thread)]
-        if awaited and not self._wait(
-            lambda: not any(late is awaited[-1] for late in list(self._late)), WAITS if left is None else left
-        ):
+        if awaited and not self._wait(lambda: not any(late is awaited[-1] for late in list(self._late)), within):
             raise StoreBusy("a recall waits to be written down while another process is writing; is that process stuck?")
 
     def close(self) -> None:
@@ -192,6 +208,36 @@ class Recording:
             self._report("record", error)
         self._closed = True
 
+    # -- nobody waits ------------------------------------------------------------------------------------------------
+
+    def _drop(self, late: _Late) -> None:
+        """Leave a recall unwritten: the run that it was made for has ended, so nobody would end its episode."""
+        if late.entry.episode_id is not None:
+            self.note_unopened(late.entry.episode_id)
+
+    def _note_opened(self, late: _Late, key: int) -> None:
+        """Let those who wait for this recall close the episode that it has opened, if they leave too early."""
+        close = functools.partial(self._close_soon, key, late.entry.episode_id)
+        for asker in late.askers:
+            if late.entry.opens_episode or asker.ends_named:
+                asker.opened(close)
+
+    def _close_soon(self, key: int, episode_id: str) -> None:
+        self.note_unopened(episode_id)
+        with self._changing:
+            self._left += 1
+        with patience(None):
+            self._closer.give(Job(functools.partial(self._close_opened, key)))
+
+    def _close_opened(self, key: int) -> None:
+        try:
+            self._ledger.episodes.close_opened_by(key)
+        except Exception as error:  # noqa: BLE001 - nobody waits for it; the episode stays open
+            self._report("record", error)
+        finally:
+            with self._changing:
+                self._left -= 1
+
     # -- failed recalls ----------------------------------------------------------------------------------------------
 
     def note_unopened(self, episode_id: str) -> None:
@@ -200,12 +246,19 @@ class Recording:
 
     def failed_to_open(self, episode_id: str) -> bool:
         """Say whether this episode is missing because its recall failed; raise if the caller does not know that yet."""
-        if episode_id not in self._unopened or self._ledger.episodes.one(episode_id) is not None:
+        if episode_id not in self._unopened:
             return False
+        found = self._ledger.episodes.one(episode_id)
+        if found is not None:
+            return found.status == "censored"  # its recall was written down after all, when nobody waited for it any more
         for failed, why in list(self._unreported):
             if failed == episode_id:
                 raise UnknownEpisode(f"the recall of episode {episode_id!r} could not be written down after all: {why}")
         return True
+
+
+def _is_unwanted(late: _Late) -> bool:
+    return any(asker.left for asker in late.askers)
 
 
 def _is_of(entry: RecallRecord, episode_id: str | None, thread: str | None) -> bool:

@@ -132,6 +132,21 @@ class SQLEpisodes:
                     closed.append(episode_id)
             return closed
 
+    def close_opened_by(self, recall: int) -> None:
+        """Censor the episode that this recall has opened, if it is still open and its run has not ended: nobody will end it."""
+        with self._connections.write(durable=True) as connection:
+            row = connection.execute(
+                """UPDATE episode SET status = 'censored', closed_at = ? WHERE status = 'open'
+                     AND key = (SELECT episode FROM recall WHERE key = ?)
+                     AND ? = (SELECT min(recall.key) FROM recall WHERE recall.episode = episode.key)
+                     AND NOT EXISTS (SELECT 1 FROM attempt WHERE attempt.episode = episode.key)
+                   RETURNING key, namespace""",
+                (time.time(), recall, recall),
+            ).fetchone()
+            if row is not None:
+                shrink(connection, [row[0]])
+                cases.note(connection, row[1], CLOSED, row[0])
+
     def check_room(self, namespace: int, size: int) -> None:
         """Raise if too many unconfirmed reports of agents are waiting for one more."""
         with self._connections.read() as connection:

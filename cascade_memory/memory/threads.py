@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Callable
 from typing import TypeVar
 
+from cascade_memory.domain.asker import Asker, asked_by
 from cascade_memory.engine.workers import Job, Workers
 
 T = TypeVar("T")
@@ -16,9 +17,13 @@ _recalls = Workers("cascade-memory-async", _MOST)
 _rewards = Workers("cascade-memory-reward", 4 * _MOST)  # separate: a user's function may be slow or hang
 
 
-async def in_thread(call: Callable[[], T]) -> T:
-    """Make a call on a thread and return its result; the call sees the caller's context variables."""
-    return await _done(_recalls, call)
+async def in_thread(call: Callable[[], T], *, ends_named: bool = False) -> T:
+    """Make a call on a thread and return its result; the call sees the caller's context variables.
+
+    If the waiting task is cancelled, the call goes on, but the episodes that its recalls open are closed; with ``ends_named``
+    also those whose ids the call has chosen.
+    """
+    return await _done(_recalls, call, ends_named=ends_named)
 
 
 async def in_reward_thread(call: Callable[[], T]) -> T:
@@ -26,7 +31,7 @@ async def in_reward_thread(call: Callable[[], T]) -> T:
     return await _done(_rewards, call)
 
 
-async def _done(workers: Workers, call: Callable[[], T]) -> T:
+async def _done(workers: Workers, call: Callable[[], T], *, ends_named: bool = False) -> T:
     loop = asyncio.get_running_loop()
     over: asyncio.Future[None] = loop.create_future()
 
@@ -38,7 +43,12 @@ async def _done(workers: Workers, call: Callable[[], T]) -> T:
         with contextlib.suppress(RuntimeError):  # the loop was closed in the meantime
             loop.call_soon_threadsafe(_finish)
 
-    job = Job(call, _notify_loop)
-    workers.give(job)
-    await over
+    with asked_by(Asker(ends_named=ends_named)) as asker:
+        job = Job(call, _notify_loop)
+    try:
+        workers.give(job)
+        await over
+    except BaseException:
+        asker.leave(undo=True)
+        raise
     return job.result()

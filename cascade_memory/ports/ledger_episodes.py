@@ -59,6 +59,10 @@ class Episodes(Protocol):
         """
         ...
 
+    def close_opened_by(self, recall: int) -> None:
+        """Censor the episode that the recall with this key has opened, if it is still open and its run has not ended."""
+        ...
+
     def check_room(self, namespace: int, size: int) -> None:
         """Raise ``QuotaExceeded`` if the limit allows no further unconfirmed report of an agent with ``size`` bytes."""
         ...

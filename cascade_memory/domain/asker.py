@@ -1,0 +1,79 @@
+"""Who waits for a recall. One who leaves before it is written down would leave behind an episode that nobody ends."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Generator
+from contextvars import ContextVar
+from typing import TypeAlias
+
+
+class Asker:
+    """A call, a run or a block that recalls are made for. Once it has left, no recall for it opens an episode.
+
+    Args:
+        ends_named: Nobody else ends the episodes whose ids it has chosen: they are closed as well, when it leaves too early.
+
+    >>> asker = Asker()
+    >>> asker.opened(lambda: print("closed"))
+    >>> asker.leave(undo=True)
+    closed
+    >>> asker.opened(lambda: print("closed at once"))
+    closed at once
+    """
+
+    __slots__ = ("_opened", "ends_named", "left")
+
+    def __init__(self, *, ends_named: bool = False) -> None:
+        self.ends_named = ends_named
+        self.left = False
+        self._opened: list[Callable[[], object]] = []
+
+    def leave(self, *, undo: bool) -> None:
+        """Wait no longer; with ``undo``, also close the episodes that were opened: nobody has learned their ids."""
+        self.left = True
+        while undo and self._opened:
+            self._take()
+
+    def opened(self, close: Callable[[], object]) -> None:
+        """Note how to close an episode that a recall has opened; if nobody waits for it any more, close it."""
+        # The one who leaves looks for this after it has left, and this looks whether it has left afterwards: one sees the other.
+        self._opened.append(close)
+        if self.left:
+            self._take()
+
+    def _take(self) -> None:
+        with contextlib.suppress(IndexError):  # the other thread has taken it
+            self._opened.pop()()
+
+
+Askers: TypeAlias = tuple[Asker, ...]
+
+_askers: ContextVar[Askers] = ContextVar("cascade_memory_askers", default=())
+
+
+@contextlib.contextmanager
+def asked_by(asker: Asker) -> Generator[Asker, None, None]:
+    """Say for whom the recalls inside the block are made; one around it waits for them as well."""
+    token = _askers.set((*_askers.get(), asker))
+    try:
+        yield asker
+    finally:
+        _askers.reset(token)
+
+
+def askers() -> Askers:
+    """Return those who wait for what the running code does, the outermost first."""
+    return _askers.get()
+
+
+def nobody_waits() -> bool:
+    """Say whether one of those for whom the running code works has left.
+
+    >>> with asked_by(Asker()) as asker:
+    ...     before = nobody_waits()
+    ...     asker.leave(undo=False)
+    ...     before, nobody_waits()
+    (False, True)
+    """
+    return any(asker.left for asker in _askers.get())
