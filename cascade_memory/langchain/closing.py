@@ -42,12 +42,14 @@ class Closing:
 
     def close(self, root: Root, status: str, outputs: Any) -> None:
         """Process a run that has ended; on a worker if this thread runs an event loop."""
+        waits = root.interrupted and status == "ok"
+        if not waits:  # from now on, a recall that is still under way opens no episode
+            root.asker.leave(undo=status == "cancelled")
         if root.block is not None:  # the user's block ends next and needs the solution
             self._hand_over(root, status, outputs)
         if not (root.opened or root.adopted):
             return
         # An interrupt must be recorded before this returns: the run may be resumed the next moment.
-        waits = root.interrupted and status == "ok"
         self._run_ends.do(functools.partial(self._close, root, status, outputs), at_once=waits)
 
     def _close(self, root: Root, status: str, outputs: Any) -> None:
@@ -97,13 +99,6 @@ class Closing:
     def drain(self) -> None:
         """Wait until every run that has ended is processed."""
         self._run_ends.drain()
-
-
-def abandon(memory: Memory, episode_id: str, namespace: str | None = None) -> None:
-    """Censor the episode of a run that was never finished, because another task was asked in the meantime."""
-    found = memory.get_episode(episode_id, namespace=namespace)
-    if found is not None and found.under_way:
-        memory.discard(episode_id, namespace=namespace)
 
 
 def solution_of(root: Root, outputs: Any) -> Solution | None:

@@ -14,6 +14,7 @@ from cascade_memory.domain.react_text import is_react, thought_of
 from cascade_memory.domain.transcript import is_rendered
 from cascade_memory.langchain.block import block_around
 from cascade_memory.langchain.closing import Closing
+from cascade_memory.langchain.cut_off import was_cut_off
 from cascade_memory.langchain.messages import answer_in, text_of
 from cascade_memory.langchain.run_tree import RunTree, ToolCall
 from cascade_memory.runs.ending import status_of
@@ -106,12 +107,20 @@ class CascadeCallbackHandler(GraphCallbackHandler):
 
     on_chat_model_start = on_llm_start = on_retriever_start = _noted
 
+    def _is_over(self, *_: Any, run_id: UUID, **__: Any) -> None:
+        """Forget a run that has ended."""
+        with fail_open(self._memory, "callback"):
+            self.runs.end(run_id)
+
+    on_llm_error = on_retriever_end = on_retriever_error = _is_over
+
     # -- during runs -------------------------------------------------------------------------------------------------
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **_: Any) -> None:
         """Record what the model said before it called a tool."""
         with fail_open(self._memory, "callback"):
             run = self.runs.find(run_id)
+            self.runs.end(run_id)
             if run is None or run.tool is not None:
                 return
             for generation in [one for batch in response.generations for one in batch][:1]:
@@ -142,6 +151,7 @@ class CascadeCallbackHandler(GraphCallbackHandler):
                     run.root.calls = [call for call in run.root.calls if call is not run.tool]
                 else:
                     run.tool.observation, run.tool.failed = f"{type(error).__name__}: {error}", True
+            self.runs.end(run_id)
 
     def on_interrupt(self, event: Any) -> None:
         """Record that the graph waits for a person: the end of this run is not the end of the episode."""
@@ -168,6 +178,8 @@ class CascadeCallbackHandler(GraphCallbackHandler):
     def _ended(self, run_id: UUID, status: str, outputs: Any) -> None:
         with fail_open(self._memory, "callback"):
             root = self.runs.end(run_id)
+            if root is not None and status == "ok" and was_cut_off(root):
+                status, outputs = "cancelled", None
             if root is not None:
                 self._closing.close(root, status, outputs)
 

@@ -18,7 +18,6 @@ from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.validation import check_namespace
 from cascade_memory.errors import InvalidInput
 from cascade_memory.langchain.block import block_around
-from cascade_memory.langchain.closing import abandon
 from cascade_memory.langchain.guarding import awarning_before, warning_before
 from cascade_memory.langchain.injection import before_task, in_system
 from cascade_memory.langchain.messages import RECALLED, messages_in, read, since, solution_in, task_in
@@ -99,14 +98,14 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
     @override
     async def abefore_agent(self, state: CascadeState, runtime: Any) -> dict[str, Any] | None:
         """Do the same without blocking the event loop."""
-        return await in_thread(lambda: self.before_agent(state, runtime))
+        return await in_thread(lambda: self.before_agent(state, runtime), ends_named=True)
 
     def _begin(self, state: CascadeState, runtime: Any) -> dict[str, Any] | None:
         before = self._episode(state)
         if before is not None:
             self._record.take(before["id"])
             if not before["in_session"]:
-                abandon(self._memory, before["id"], before["namespace"])
+                self._memory.abandon(before["id"], before["namespace"])
         messages = messages_in(state)
         task, anchor = task_in(messages)
         if not task:
@@ -126,11 +125,13 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
             "actor": actor_in(config.get("metadata"), config.get("configurable")),
             "channel": CHANNEL,
         }
-        recall, in_session = self._recall(task, namespace, fields.get("thread_id"), wanted, about)
+        with self._handler.runs.recalling(run_id, fields):
+            recall, in_session = self._recall(task, namespace, fields.get("thread_id"), wanted, about)
         if recall.error is not None and not recall.cases:
             return self._no_episode()
-        if not in_session:
-            self._handler.runs.adopt(run_id, fields, recall.episode_id, namespace)
+        if not in_session and not self._handler.runs.adopt(run_id, fields, recall.episode_id, namespace):
+            self._memory.abandon(recall.episode_id, namespace)
+            return self._no_episode()
         episode = {
             "id": recall.episode_id,
             "query": task,

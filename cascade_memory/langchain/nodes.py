@@ -13,7 +13,6 @@ from cascade_memory.domain.trajectory import Solution, Trajectory
 from cascade_memory.domain.validation import MAX_QUERY_CHARS, clean_text
 from cascade_memory.errors import InvalidInput
 from cascade_memory.langchain.block import block_around
-from cascade_memory.langchain.closing import abandon
 from cascade_memory.langchain.messages import answer_in, messages_in, read, since, solution_in, task_in
 from cascade_memory.langchain.run_tree import CHANNEL, METADATA_KEY, actor_in
 from cascade_memory.memory.threads import in_reward_thread, in_thread
@@ -57,7 +56,7 @@ def recall_node(memory: Memory, handler: CascadeCallbackHandler, *, query: Text,
     def _open(state: Any, config: RunnableConfig) -> dict[str, Any]:
         before = cast("Mapping[str, Any]", read(state, key) or {})
         if before.get("id") and not before.get("block"):
-            abandon(memory, before["id"])
+            memory.abandon(before["id"])
         task, anchor = _task(state, query)
         if not task:
             _warn_no_task(once, state, query)
@@ -68,11 +67,14 @@ def recall_node(memory: Memory, handler: CascadeCallbackHandler, *, query: Text,
         metadata = (config.get("metadata") or {}).get(METADATA_KEY)
         actor = actor_in(config.get("metadata"), config.get("configurable"))
         thread = None if thread is None else str(thread)
-        recall = memory.recall(task, k=k, thread_id=thread, metadata=metadata, actor=actor, channel=CHANNEL)
+        run_id = getattr(config.get("callbacks"), "parent_run_id", None)
+        with handler.runs.recalling(run_id, {}):
+            recall = memory.recall(task, k=k, thread_id=thread, metadata=metadata, actor=actor, channel=CHANNEL)
         if recall.error is not None and not recall.cases:
             return {}
-        callbacks: Any = config.get("callbacks")
-        handler.runs.adopt(getattr(callbacks, "parent_run_id", None), {}, recall.episode_id, None)
+        if not handler.runs.adopt(run_id, {}, recall.episode_id, None):
+            memory.abandon(recall.episode_id)
+            return {}
         return {"id": recall.episode_id, "query": task, "context": recall.render(), "anchor": anchor}
 
     async def anode(state: Any, config: RunnableConfig) -> dict[str, Any]:

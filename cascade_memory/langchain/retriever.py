@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from pydantic import ConfigDict, Field, PrivateAttr
 from typing_extensions import Unpack
 
 from cascade_memory.assembly.cascade import CascadeMemory as Engine
+from cascade_memory.domain.asker import asked_by
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.trajectory import Solution, Step
@@ -158,7 +160,7 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever):
         where: Mapping[str, Any] | None = None,
     ) -> list[Document]:
         recall = functools.partial(self._recall, query, run_manager.parent_run_id, run_manager.metadata, k, where)
-        return documents(await in_thread(recall))
+        return documents(await in_thread(recall, ends_named=EPISODE_KEY not in (run_manager.metadata or {})))
 
     def _recall(
         self,
@@ -182,11 +184,18 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever):
         )
         around = active_episode(self._engine)
         root = self._handler.runs.join(run_id, fields)
-        if around is not None:
-            return around.join(recall)
-        episode_id = fields.get(EPISODE_KEY) or (None if root is None else root.episode_id)
-        thread = fields.get("thread_id")
-        return join(recall, None if episode_id is None else str(episode_id), None, None if thread is None else str(thread))
+        episode_id, thread = fields.get(EPISODE_KEY), fields.get("thread_id")
+        with contextlib.nullcontext() if root is None else asked_by(root.asker):
+            if around is not None:
+                return around.join(recall)
+            own = root is not None and episode_id is None  # the run's own episode; if it was closed, a new one takes its place
+            if root is not None and own:
+                episode_id = root.episode_id
+            wanted = None if episode_id is None else str(episode_id)
+            found = join(recall, wanted, None, None if thread is None else str(thread))
+            if root is not None and own and found.error is None:
+                root.episode_id = found.episode_id
+            return found
 
     # -- hooks -------------------------------------------------------------------------------------------------------
 

@@ -1,12 +1,20 @@
-"""Groups LangChain runs into trees, from the outermost run down."""
+"""Groups LangChain runs into trees, from the outermost run down.
+
+A thread that a run has started may outlive it, for example a tool of a run that was cancelled. What it does belongs to the run
+that has ended: it begins no run of its own, and joins no other.
+"""
 
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
+
+from cascade_memory.domain.asker import Asker, asked_by
 
 if TYPE_CHECKING:
     from cascade_memory.langchain.block import Block
@@ -15,6 +23,7 @@ EPISODE_KEY = "cascade_episode_id"  # in a run's metadata, which all runs below 
 METADATA_KEY = "cascade_metadata"  # also in a run's metadata: the metadata of its episode
 ACTOR_KEY = "cascade_actor"  # in ``configurable`` or in a run's metadata: who asks
 CHANNEL = "langchain"
+_MOST_LATE = 4_096  # runs that go on after their root: some never end, and they are noted, the latest ones
 
 
 def actor_in(*places: object) -> str | None:
@@ -58,7 +67,9 @@ class Root:
     main: str | None = None  # the one of them whose steps are the calls below: it was opened outside of any tool
     calls: list[ToolCall] = field(default_factory=list["ToolCall"])
     thought: str = ""
-    runs: list[UUID] = field(default_factory=list["UUID"])
+    runs: dict[UUID, None] = field(default_factory=dict["UUID", None])  # those below it that go on
+    over: bool = False
+    asker: Asker = field(default_factory=lambda: Asker(ends_named=True))  # leaves when the episode has ended with the run
 
     @property
     def own_calls(self) -> set[str]:
@@ -75,10 +86,12 @@ class Run:
 
 
 class RunTree:
-    """Finds the root of any run. Everything about a root is dropped when the root ends. Thread-safe."""
+    """Finds the root of any run. When a root ends, only what goes on below it stays noted. Thread-safe."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        # A run may also be ended by the garbage collector, while this thread is in here.
+        self._lock = threading.RLock()
+        self._late: OrderedDict[UUID, Run] = OrderedDict()
         self._runs: dict[UUID, Run] = {}
         self._roots: dict[UUID, Root] = {}
 
@@ -96,7 +109,7 @@ class RunTree:
         with self._lock:
             if run_id in self._runs:
                 return self._runs[run_id], False  # the same handler was attached twice
-            above = self._runs.get(parent) if parent is not None else None
+            above = self._known(parent)
             if above is not None:
                 return self._add(run_id, Run(above.root, above.tool)), True
             if parent is None and not is_chain:
@@ -109,9 +122,20 @@ class RunTree:
             return self._add(run_id, Run(root)), True
 
     def _add(self, run_id: UUID, run: Run) -> Run:
-        self._runs[run_id] = run
-        run.root.runs.append(run_id)
+        if run.root.over:
+            self._note_late(run_id, run)
+        else:
+            self._runs[run_id] = run
+            run.root.runs[run_id] = None
         return run
+
+    def _note_late(self, run_id: UUID, run: Run) -> None:
+        self._late[run_id] = run
+        while len(self._late) > _MOST_LATE:
+            self._late.popitem(last=False)
+
+    def _known(self, run_id: UUID | None) -> Run | None:
+        return None if run_id is None else self._runs.get(run_id) or self._late.get(run_id)
 
     def _live(self, metadata: Mapping[str, Any]) -> Root | None:
         """Return the only root that a stray run can belong to; None if there are several."""
@@ -144,28 +168,44 @@ class RunTree:
             found.root.claimed = True
             return found.root.episode_id
 
-    def adopt(self, run_id: UUID | None, metadata: Mapping[str, Any], episode_id: str, namespace: str | None) -> None:
-        """Watch an episode that the middleware or a node will end; if its run fails before, the handler ends it."""
+    def recalling(self, run_id: UUID | None, metadata: Mapping[str, Any] | None) -> AbstractContextManager[object]:
+        """Return a block for a recall below this run: if the outermost run ends meanwhile, the recall opens no episode."""
         found = self.find(run_id, metadata)
-        if found is not None:
-            found.root.adopted.append((episode_id, namespace))
-            if found.tool is None and found.root.main is None:
-                found.root.main = episode_id
+        return nullcontext() if found is None else asked_by(found.root.asker)
+
+    def adopt(self, run_id: UUID | None, metadata: Mapping[str, Any], episode_id: str, namespace: str | None) -> bool:
+        """Watch an episode that the middleware or a node will end; if its run fails before, the handler ends it.
+
+        Return False if the run has ended already: then nobody will end the episode.
+        """
+        with self._lock:
+            found = self.find(run_id, metadata)
+            if found is not None and not found.root.over:
+                found.root.adopted.append((episode_id, namespace))
+                if found.tool is None and found.root.main is None:
+                    found.root.main = episode_id
+            return found is None or not found.root.over
 
     def find(self, run_id: UUID | None, metadata: Mapping[str, Any] | None = None) -> Run | None:
         """Return a recorded run, or a new one below the only root that its metadata can mean."""
         with self._lock:
-            found = self._runs.get(run_id) if run_id is not None else None
+            found = self._known(run_id)
             if found is None and (root := self._live(metadata or {})) is not None:
                 found = Run(root)
             return found
 
     def end(self, run_id: UUID) -> Root | None:
-        """Forget a run that ended; if it was a root, forget everything below it too, and return the root."""
+        """Forget a run that ended; if it was a root, note what goes on below it as late, and return the root."""
         with self._lock:
+            run = self._runs.pop(run_id, None)
+            self._late.pop(run_id, None)
+            if run is not None:
+                run.root.runs.pop(run_id, None)
             root = self._roots.pop(run_id, None)
-            for one in [run_id] if root is None else root.runs:
-                self._runs.pop(one, None)
+            if root is not None:
+                root.over = True
+                for one in root.runs:
+                    self._note_late(one, self._runs.pop(one))
             return root
 
     def __len__(self) -> int:

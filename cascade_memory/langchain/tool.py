@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from cascade_memory.domain import recall_tool as texts
 from cascade_memory.domain.recall import Recall
 from cascade_memory.langchain.documents import documents
-from cascade_memory.langchain.run_tree import ACTOR_KEY, actor_in
+from cascade_memory.langchain.run_tree import ACTOR_KEY, EPISODE_KEY, actor_in
 from cascade_memory.memory.threads import in_thread
 
 
@@ -40,7 +40,8 @@ def recall_tool(
         return found.render() or texts.NOTHING, [one.model_dump() for one in documents(found)]
 
     async def aanswer(query: str, config: RunnableConfig, callbacks: Any = None) -> tuple[str, list[dict[str, Any]]]:
-        return await in_thread(lambda: answer(query, config, callbacks))
+        named = EPISODE_KEY in (config.get("metadata") or {})
+        return await in_thread(lambda: answer(query, config, callbacks), ends_named=not named)
 
     return StructuredTool.from_function(
         answer,

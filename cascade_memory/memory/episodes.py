@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import functools
 import time
@@ -24,7 +25,7 @@ from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.request import Judgement
 from cascade_memory.errors import ContentChanged, UnknownEpisode
 from cascade_memory.memory.sources import SourceVerbs
-from cascade_memory.memory.threads import in_reward_thread
+from cascade_memory.memory.threads import in_reward_thread, soon_in_reward_thread
 from cascade_memory.memory.ticketing import TicketVerbs
 from cascade_memory.memory.verdict import aask, ask, source_of
 from cascade_memory.redaction.saying import warn
@@ -234,18 +235,36 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
         status: str = "ok",
         namespace: str | None = None,
     ) -> float | None:
-        """Do what ``end`` does without blocking the event loop; an async ``reward_fn`` runs in this loop."""
-        episode = await in_reward_thread(functools.partial(self._ending, episode_id, status, namespace))
+        """Do what ``end`` does without blocking the event loop; an async ``reward_fn`` runs in this loop.
+
+        If it is cancelled before there is a verdict, so is the run: its episode is censored.
+        """
+        checked = None if solution is None else check_solution(solution)
+        episode, value = None, None
+        try:
+            episode = await in_reward_thread(functools.partial(self._ending, episode_id, status, namespace))
+            if self._reward_fn is not None and status != "cancelled" and episode is not None:
+                value = _checked(await aask(self._reward_fn, _as_judged(episode, status, checked)))
+        except Exception:
+            if episode is not None:
+                await in_reward_thread(functools.partial(self._conclude, episode, None, status, checked))
+            raise
+        except BaseException as error:
+            abandon = functools.partial(self.abandon, episode_id, namespace)
+            if isinstance(error, asyncio.CancelledError):
+                await in_reward_thread(abandon)
+            else:  # a coroutine that is thrown away may wait for nothing
+                soon_in_reward_thread(abandon)
+            raise
         if episode is None:
             return None
-        checked = None if solution is None else check_solution(solution)
-        value = None
-        try:
-            if self._reward_fn is not None and status != "cancelled":
-                value = _checked(await aask(self._reward_fn, _as_judged(episode, status, checked)))
-        finally:
-            reward = await in_reward_thread(functools.partial(self._conclude, episode, value, status, checked))
-        return reward
+        return await in_reward_thread(functools.partial(self._conclude, episode, value, status, checked))
+
+    def abandon(self, episode_id: str, namespace: str | None = None) -> None:
+        """Censor an episode if its run may still go on: the run was cancelled, or was never finished."""
+        found = self.get_episode(episode_id, namespace=namespace)
+        if found is not None and found.under_way:
+            self.discard(episode_id, namespace=namespace)
 
     def _ending(self, episode_id: str, status: str, namespace: str | None) -> Episode | None:
         check_word(status, ("ok", "error", "cancelled"), "status")

@@ -43,7 +43,7 @@ from cascade_memory.visible import visible
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_FOR_ADAPTERS = {"as_stored", "end_episode", "note_failure", "redeem_code", "shares_engine_with", "sign_code"}
+_FOR_ADAPTERS = {"abandon", "as_stored", "end_episode", "note_failure", "redeem_code", "shares_engine_with", "sign_code"}
 WITHHELD = "(a task that redact= could not take)"
 _FEW = 8  # values of metadata
 _REACHABLE = 2.0  # seconds to try to reach a database

@@ -31,6 +31,11 @@ async def in_reward_thread(call: Callable[[], T]) -> T:
     return await _done(_rewards, call)
 
 
+def soon_in_reward_thread(call: Callable[[], object]) -> None:
+    """Begin such a call, and wait for nothing."""
+    _rewards.give(Job(call))
+
+
 async def _done(workers: Workers, call: Callable[[], T], *, ends_named: bool = False) -> T:
     loop = asyncio.get_running_loop()
     over: asyncio.Future[None] = loop.create_future()

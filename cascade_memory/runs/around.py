@@ -9,7 +9,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from cascade_memory.domain.asker import Asker, asked_by
 from cascade_memory.errors import EpisodeClosed, UnknownEpisode
+from cascade_memory.runs.ending import status_of
 
 if TYPE_CHECKING:
     from cascade_memory.domain.recall import Recall
@@ -29,11 +31,13 @@ class ActiveEpisode:
     asked: dict[Any, Any] = field(default_factory=dict[Any, Any])  # recalls that were made, so that none is made twice
     asking: threading.Lock = field(default_factory=threading.Lock)
     outer: ActiveEpisode | None = None
+    asker: Asker = field(default_factory=lambda: Asker(ends_named=True))  # leaves when the code that it surrounds is over
 
     def join(self, recall: Callable[..., Recall]) -> Recall:
         """Recall within this episode, and count the recall."""
         self.recalls += 1
-        return join(recall, self.episode_id, self.namespace)
+        with asked_by(self.asker):
+            return join(recall, self.episode_id, self.namespace)
 
 
 def join(
@@ -59,11 +63,16 @@ def active_episode(memory: Handle) -> ActiveEpisode | None:
 
 @contextlib.contextmanager
 def within(entry: ActiveEpisode) -> Generator[ActiveEpisode, None, None]:
-    """Make an episode the active one for the code inside the block."""
+    """Make an episode the active one for the code inside the block. A recall that outlives the block opens no episode."""
     entry.outer = _current.get()
     token = _current.set(entry)
+    undo = False
     try:
         yield entry
+    except BaseException as error:
+        undo = status_of(error) == "cancelled"
+        raise
     finally:
+        entry.asker.leave(undo=undo)
         with contextlib.suppress(ValueError):  # the block began in another context: then there is nothing to restore
             _current.reset(token)

@@ -1,0 +1,40 @@
+"""Sees whether a stream was cut off. LangChain reports this as a normal end, since it catches ``GeneratorExit`` itself."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cascade_memory.langchain.run_tree import Root
+
+_NEAR = 16  # calls between LangChain's function and the handler are fewer
+_STREAMS = ("langchain_core.runnables.base", "_transform_stream_with_config")  # the function that reports the end
+
+
+def was_cut_off(root: Root) -> bool:
+    """Say whether the run that reports its end now was read to its end; call this while it reports.
+
+    Where a stream was read to its end, what LangChain reads it from is over. Where its reader has left, that still stands at
+    the last part that was read. A function that makes no generator but another iterator cannot be asked: then it counts whether
+    a part of the run goes on.
+    """
+    found = _read_from(root)
+    if found is None:
+        return False
+    return found.gi_frame is not None if inspect.isgenerator(found) else bool(root.runs)
+
+
+def _read_from(root: Root) -> Any:
+    """Return what LangChain reads the stream of this run from; None if the run is no stream."""
+    frame = sys._getframe()  # noqa: SLF001 - the one way to see who reports
+    for _ in range(_NEAR):
+        frame = frame.f_back
+        if frame is None:
+            break
+        if (frame.f_globals.get("__name__"), frame.f_code.co_name) == _STREAMS:
+            seen = frame.f_locals
+            if getattr(seen.get("run_manager"), "run_id", None) == root.run_id:
+                return seen.get("iterator")
+    return None
