@@ -40,6 +40,17 @@ class Closing:
             self._parked.pop(found.id, None)
             self._memory.discard(found.id)
 
+    def pause(self, root: Root) -> None:
+        """Record that the run waits for a person: it may be resumed the next moment, before its end is reported."""
+        if not root.over and root.block is None and (root.opened or root.adopted):
+            self._pause(root)
+
+    def _pause(self, root: Root) -> None:
+        for episode_id, namespace in root.adopted:
+            self._interrupt(episode_id, namespace)
+        if root.opened and root.block is None:
+            self._park(root)
+
     def close(self, root: Root, status: str, outputs: Any) -> None:
         """Process a run that has ended; on a worker if this thread runs an event loop."""
         waits = root.interrupted and status == "ok"
@@ -49,24 +60,19 @@ class Closing:
             self._hand_over(root, status, outputs)
         if not (root.opened or root.adopted):
             return
-        # An interrupt must be recorded before this returns: the run may be resumed the next moment.
-        self._run_ends.do(functools.partial(self._close, root, status, outputs), at_once=waits)
+        if waits:  # this must be recorded before it returns
+            self._pause(root)
+            return
+        self._run_ends.do(functools.partial(self._close, root, status, outputs), aside=status == "cancelled")
 
     def _close(self, root: Root, status: str, outputs: Any) -> None:
-        waits = root.interrupted and status == "ok"
         for episode_id, namespace in root.adopted:
-            if waits:
-                self._interrupt(episode_id, namespace)
-            elif status == "ok":  # the middleware should have ended it; if not, the outcome is unknown
+            if status == "ok":  # the middleware should have ended it; if not, the outcome is unknown
                 self._end(episode_id, "cancelled", None, namespace)
             else:  # what was done so far may say why it failed
                 done = self._solution(root, None) if episode_id == root.main else None
                 self._end(episode_id, status, done, namespace)
-        if root.block is not None or not root.opened:
-            return
-        if waits:
-            self._park(root)
-        else:
+        if root.opened and root.block is None:
             self._end(root.episode_id, status, self._solution(root, outputs), None)
 
     def _solution(self, root: Root, outputs: Any) -> Solution | None:

@@ -16,14 +16,11 @@ _STREAMS = ("langchain_core.runnables.base", "_transform_stream_with_config")  #
 def was_cut_off(root: Root) -> bool:
     """Say whether the run that reports its end now was read to its end; call this while it reports.
 
-    Where a stream was read to its end, what LangChain reads it from is over. Where its reader has left, that still stands at
-    the last part that was read. A function that makes no generator but another iterator cannot be asked: then it counts whether
-    a part of the run goes on.
+    LangChain reads a stream from a generator. If the stream was read to its end, so was that; if the reader has left, it still
+    waits behind the last part that was read.
     """
     found = _read_from(root)
-    if found is None:
-        return False
-    return found.gi_frame is not None if inspect.isgenerator(found) else bool(root.runs)
+    return inspect.isgenerator(found) and found.gi_frame is not None
 
 
 def _read_from(root: Root) -> Any:

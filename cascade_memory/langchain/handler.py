@@ -16,7 +16,7 @@ from cascade_memory.langchain.block import block_around
 from cascade_memory.langchain.closing import Closing
 from cascade_memory.langchain.cut_off import was_cut_off
 from cascade_memory.langchain.messages import answer_in, text_of
-from cascade_memory.langchain.run_tree import RunTree, ToolCall
+from cascade_memory.langchain.run_tree import Run, RunTree, ToolCall
 from cascade_memory.runs.ending import status_of
 from cascade_memory.runs.failing_open import fail_open
 
@@ -54,6 +54,7 @@ class CascadeCallbackHandler(GraphCallbackHandler):
     ) -> None:
         """Record a chain, a graph or a node. The outermost one begins an episode; a graph may resume an interrupted one."""
         with fail_open(self._memory, "callback"):
+            self._close_lost()
             block = block_around(self._memory)
             run, is_new = self.runs.start(run_id, parent_run_id, metadata, is_chain=True, block=block)
             if run is None or not is_new or run.tool is not None or run.root.block is not None:
@@ -157,8 +158,8 @@ class CascadeCallbackHandler(GraphCallbackHandler):
         """Record that the graph waits for a person: the end of this run is not the end of the episode."""
         with fail_open(self._memory, "callback"):
             run = self.runs.find(event.run_id)
-            if run is not None and run.tool is None:  # a graph inside a tool handles its own interrupts
-                run.root.interrupted = True
+            if run is not None:
+                self._pause(run)
 
     # -- runs end ----------------------------------------------------------------------------------------------------
 
@@ -171,22 +172,36 @@ class CascadeCallbackHandler(GraphCallbackHandler):
         if isinstance(error, GraphInterrupt):  # ``on_interrupt`` is not called for a handler attached by ``attach()``
             with fail_open(self._memory, "callback"):
                 run = self.runs.find(run_id)
-                if run is not None and run.tool is None:
-                    run.root.interrupted = True
-        self._ended(run_id, status_of(error), None)
+                if run is not None:
+                    self._pause(run)
+        self._ended(run_id, status_of(error), None, left=isinstance(error, GeneratorExit))
 
-    def _ended(self, run_id: UUID, status: str, outputs: Any) -> None:
+    def _pause(self, run: Run) -> None:
+        if run.tool is None:  # a graph inside a tool handles its own interrupts
+            run.root.interrupted = True
+            self._closing.pause(run.root)
+
+    def _ended(self, run_id: UUID, status: str, outputs: Any, *, left: bool = False) -> None:
         with fail_open(self._memory, "callback"):
             root = self.runs.end(run_id)
-            if root is not None and status == "ok" and was_cut_off(root):
+            if root is not None and left and root.interrupted:
+                status = "ok"  # the reader left when it had seen the interrupt: the run waits as well
+            if root is not None and status == "ok" and was_cut_off(root) and not root.interrupted:
                 status, outputs = "cancelled", None
             if root is not None:
                 self._closing.close(root, status, outputs)
 
     # -- the rest ----------------------------------------------------------------------------------------------------
 
+    def _close_lost(self) -> None:
+        """Censor the episodes of runs whose end nobody has reported, and nobody will."""
+        for root in self.runs.lost():
+            self._closing.close(root, "cancelled", None)
+
     def drain(self) -> None:
         """Wait until every run that has ended is processed."""
+        with fail_open(self._memory, "callback"):
+            self._close_lost()
         self._closing.drain()
 
     @property

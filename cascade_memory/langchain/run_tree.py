@@ -2,12 +2,18 @@
 
 A thread that a run has started may outlive it, for example a tool of a run that was cancelled. What it does belongs to the run
 that has ended: it begins no run of its own, and joins no other.
+
+LangChain does not report the end of every run: of a stream with fallbacks that is cut off after its first part, for example,
+and of generators that are thrown away with their event loop. It holds the id of a run while the run can go on, so a run whose
+id is gone, and that has been silent for a while, is lost.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+import time
+import weakref
+from collections import OrderedDict, deque
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -23,6 +29,7 @@ EPISODE_KEY = "cascade_episode_id"  # in a run's metadata, which all runs below 
 METADATA_KEY = "cascade_metadata"  # also in a run's metadata: the metadata of its episode
 ACTOR_KEY = "cascade_actor"  # in ``configurable`` or in a run's metadata: who asks
 CHANNEL = "langchain"
+_SILENT = 30.0  # seconds without a word from a run whose id is gone
 _MOST_LATE = 4_096  # runs that go on after their root: some never end, and they are noted, the latest ones
 
 
@@ -68,6 +75,8 @@ class Root:
     calls: list[ToolCall] = field(default_factory=list["ToolCall"])
     thought: str = ""
     runs: dict[UUID, None] = field(default_factory=dict["UUID", None])  # those below it that go on
+    heard: float = field(default_factory=time.monotonic)  # when one of them began or ended
+    watch: weakref.ref[UUID] | None = None  # tells when LangChain lets go of the id
     over: bool = False
     asker: Asker = field(default_factory=lambda: Asker(ends_named=True))  # leaves when the episode has ended with the run
 
@@ -92,6 +101,7 @@ class RunTree:
         # A run may also be ended by the garbage collector, while this thread is in here.
         self._lock = threading.RLock()
         self._late: OrderedDict[UUID, Run] = OrderedDict()
+        self._let_go: deque[UUID] = deque()  # the ids of roots that LangChain has let go of, without an end
         self._runs: dict[UUID, Run] = {}
         self._roots: dict[UUID, Root] = {}
 
@@ -117,9 +127,11 @@ class RunTree:
             if parent is not None and not (is_chain and "langgraph_node" not in fields):
                 root = self._live(fields)  # the handler never saw its parent: LangSmith's wrappers, for example
                 return (None if root is None else self._add(run_id, Run(root))), True
-            root = Root(run_id=run_id, episode_id=str(fields.get(EPISODE_KEY) or run_id), block=block)
-            self._roots[run_id] = root
-            return self._add(run_id, Run(root)), True
+            own = UUID(int=run_id.int)
+            root = Root(run_id=own, episode_id=str(fields.get(EPISODE_KEY) or own), block=block)
+            root.watch = weakref.ref(run_id, lambda _: self._let_go.append(own))
+            self._roots[own] = root
+            return self._add(own, Run(root)), True
 
     def _add(self, run_id: UUID, run: Run) -> Run:
         if run.root.over:
@@ -127,6 +139,7 @@ class RunTree:
         else:
             self._runs[run_id] = run
             run.root.runs[run_id] = None
+            run.root.heard = time.monotonic()
         return run
 
     def _note_late(self, run_id: UUID, run: Run) -> None:
@@ -201,12 +214,28 @@ class RunTree:
             self._late.pop(run_id, None)
             if run is not None:
                 run.root.runs.pop(run_id, None)
+                run.root.heard = time.monotonic()
             root = self._roots.pop(run_id, None)
             if root is not None:
                 root.over = True
                 for one in root.runs:
                     self._note_late(one, self._runs.pop(one))
             return root
+
+    def lost(self) -> list[Root]:
+        """Forget the roots whose end nobody will report, and return them."""
+        found: list[Root | None] = []
+        for _ in range(len(self._let_go)):
+            try:
+                own = self._let_go.popleft()
+            except IndexError:  # another thread looks as well
+                break
+            root = self._roots.get(own)
+            if root is not None and time.monotonic() - root.heard < _SILENT:
+                self._let_go.append(own)
+            elif root is not None:
+                found.append(self.end(own))
+        return [root for root in found if root is not None]
 
     def __len__(self) -> int:
         """Return the number of runs that are being watched."""

@@ -37,7 +37,7 @@ class CascadeMemoryBlock(BaseMemoryBlock[str]):
     async def _aget(self, messages: list[ChatMessage] | None = None, **_: Any) -> str:
         with fail_open(self._memory, "recall"):
             if task := task_in(messages or []):
-                return await in_thread(lambda: self._recall(task).render())
+                return await in_thread(lambda: self._recall(task).render(), ends_named=True)
         return ""
 
     async def _aput(self, messages: list[ChatMessage]) -> None:

@@ -79,8 +79,12 @@ class CascadeSpanHandler(BaseSpanHandler[BaseSpan]):
     def _ended(self, span_id: str, status: str, result: Any) -> None:
         with fail_open(self._memory, "callback"):
             run = self._runs.leave(span_id)
-            if run is not None and run.asked:
-                self._run_ends.do(functools.partial(self._close, run, status, result))
+            if run is None:
+                return
+            # From now on, a recall that is still under way opens no episode.
+            run.asker.leave(undo=status == "cancelled")
+            if run.asked:
+                self._run_ends.do(functools.partial(self._close, run, status, result), aside=status == "cancelled")
 
     def _close(self, run: Run, status: str, result: Any) -> None:
         found = self._memory.get_episode(run.episode_id)

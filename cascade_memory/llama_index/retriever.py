@@ -16,6 +16,7 @@ from llama_index.core.tools import BaseTool, FunctionTool
 from typing_extensions import Unpack
 
 from cascade_memory.assembly.cascade import CascadeMemory as Engine
+from cascade_memory.domain.asker import asked_by
 from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.metadata import MetadataValue, check_metadata
 from cascade_memory.domain.recall import Recall
@@ -107,7 +108,7 @@ class CascadeMemory(Adapter, BaseRetriever):
         return nodes(self._recall(query_bundle.query_str))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return await in_thread(functools.partial(self._retrieve, query_bundle))
+        return await in_thread(functools.partial(self._retrieve, query_bundle), ends_named=True)
 
     def _recall(self, query: str) -> Recall:
         """Recall within the active episode (of ``arun``, or of the outermost run), and only once for the same query."""
@@ -126,7 +127,8 @@ class CascadeMemory(Adapter, BaseRetriever):
     def _recall_within(self, around: ActiveEpisode | Run, recall: Callable[..., Recall]) -> Recall:
         if isinstance(around, ActiveEpisode):
             return around.join(recall)
-        found = join(recall, around.episode_id)
+        with asked_by(around.asker):
+            found = join(recall, around.episode_id)
         around.episode_id = found.episode_id  # if the run's episode was already closed, this is a new one
         return found
 

@@ -1,4 +1,8 @@
-"""Finds the run that a recall belongs to: the outermost workflow, agent or query engine around it."""
+"""Finds the run that a recall belongs to: the outermost workflow, agent or query engine around it.
+
+A thread that a run has started may outlive it, for example a tool of a run that was cancelled. What it does belongs to the run
+that has ended: it begins no run of its own.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +18,11 @@ from llama_index_instrumentation.dispatcher import active_instrument_tags
 from llama_index_instrumentation.span import active_span_id
 from workflows import Workflow
 
+from cascade_memory.domain.asker import Asker
 from cascade_memory.domain.recall import Recall
 
 _MOST = 256  # limit for runs that are found by their id: nothing reports their end
+_MOST_LATE = 4_096  # spans that go on after their run: some never end, and they are noted, the latest ones
 _RUN_ID = "llamaindex.run_id"
 ACTOR = "cascade_actor"  # a tag of LlamaIndex's instrumentation: who asks
 CHANNEL = "llama_index"
@@ -35,46 +41,64 @@ class Run:
     episode_id: str
     asked: dict[Any, Recall] = field(default_factory=dict[Any, Recall])
     asking: threading.Lock = field(default_factory=threading.Lock)  # so that parallel tool calls recall only once
-    spans: list[str] = field(default_factory=list[str])
+    spans: dict[str, None] = field(default_factory=dict[str, None])  # those below it that go on
+    over: bool = False
+    asker: Asker = field(default_factory=lambda: Asker(ends_named=True))  # leaves when the run ends
 
 
 class Runs:
-    """Finds the outermost run of any span. Everything about a run is dropped when it ends. Thread-safe.
+    """Finds the outermost run of any span. When a run ends, only what goes on below it stays noted. Thread-safe.
 
     While the memory is installed, runs are found by their spans; otherwise by the run id in LlamaIndex's context.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the garbage collector may end a span while this thread is in here
         self._by_span: dict[str, Run] = {}
+        self._late: OrderedDict[str, Run] = OrderedDict()
         self._by_id: OrderedDict[str, Run] = OrderedDict()
 
     def enter(self, span_id: str, parent_id: str | None, instance: Any) -> None:
         """Register a span; it belongs to the outermost run among its parents."""
         with self._lock:
-            run = self._by_span.get(parent_id) if parent_id is not None else None
+            run = self._of(parent_id)
             if run is None and _is_run(span_id, instance):
                 run_id = active_instrument_tags.get().get(_RUN_ID)
                 run = Run(span_id=span_id, episode_id=str(run_id or uuid.uuid4().hex))
-            if run is not None:
+            if run is not None and run.over:
+                self._note_late(span_id, run)
+            elif run is not None:
                 self._by_span[span_id] = run
-                run.spans.append(span_id)
+                run.spans[span_id] = None
 
     def leave(self, span_id: str) -> Run | None:
         """Unregister a span; return the run if it ended with this span, otherwise None."""
         with self._lock:
-            run = self._by_span.get(span_id)
-            if run is None or run.span_id != span_id:
+            run = self._by_span.pop(span_id, None)
+            self._late.pop(span_id, None)
+            if run is None:
                 return None
+            run.spans.pop(span_id, None)
+            if run.span_id != span_id:
+                return None
+            run.over = True
             for one in run.spans:
-                self._by_span.pop(one, None)
+                self._note_late(one, self._by_span.pop(one))
             return run
+
+    def _note_late(self, span_id: str, run: Run) -> None:
+        self._late[span_id] = run
+        while len(self._late) > _MOST_LATE:
+            self._late.popitem(last=False)
+
+    def _of(self, span_id: str | None) -> Run | None:
+        return None if span_id is None else self._by_span.get(span_id) or self._late.get(span_id)
 
     def here(self) -> Run | None:
         """Return the run that the calling code is part of."""
         span_id, run_id = active_span_id.get(), active_instrument_tags.get().get(_RUN_ID)
         with self._lock:
-            found = self._by_span.get(span_id) if span_id is not None else None
+            found = self._of(span_id)
             if found is not None or run_id is None:
                 return found
             found = self._by_id.setdefault(str(run_id), Run(span_id=None, episode_id=str(run_id)))
@@ -87,6 +111,7 @@ class Runs:
         """Forget all runs that have not ended."""
         with self._lock:
             self._by_span.clear()
+            self._late.clear()
             self._by_id.clear()
 
     def __len__(self) -> int:

@@ -19,7 +19,7 @@ def recall_tool(recall: Callable[[str], Recall], name: str | None, description: 
         return recall(query).render() or texts.NOTHING
 
     async def aanswer(query: Annotated[str, texts.QUERY]) -> str:
-        return await in_thread(lambda: answer(query))
+        return await in_thread(lambda: answer(query), ends_named=True)
 
     return FunctionTool.from_defaults(
         fn=answer, async_fn=aanswer, name=name or texts.NAME, description=description or texts.DESCRIPTION

@@ -1,4 +1,8 @@
-"""Does the work that remains when a run has ended: at once, or on a worker thread if it would block an event loop."""
+"""Does the work that remains when a run has ended: at once, or on a worker thread.
+
+On a worker if it would block an event loop, or if the garbage collector may have ended the run: that comes in the middle of
+anything, also of the memory's own work, whose locks this thread may hold.
+"""
 
 from __future__ import annotations
 
@@ -26,19 +30,23 @@ class RunEndWorker:
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._worker: ThreadPoolExecutor | None = None
         self._under_way: set[Future[None]] = set()
 
-    def do(self, work: Callable[[], None], *, at_once: bool = False) -> None:
-        """Do the work now, or on a worker if this thread runs an event loop and ``at_once`` is not set."""
-        if at_once or not _on_a_loop():
+    def do(self, work: Callable[[], None], *, aside: bool = False) -> None:
+        """Do the work now, or on a worker: with ``aside``, or if this thread runs an event loop."""
+        if not (aside or _on_a_loop()):
             work()
             return
         with self._lock:
             if self._worker is None:
                 self._worker = ThreadPoolExecutor(4, thread_name_prefix="cascade-memory-run-end")
-            future = self._worker.submit(contextvars.copy_context().run, self._guarded, work)
+            try:
+                future = self._worker.submit(contextvars.copy_context().run, self._guarded, work)
+            except RuntimeError:  # Python is shutting down
+                self._guarded(work)
+                return
             self._under_way.add(future)
         future.add_done_callback(self._under_way.discard)
 

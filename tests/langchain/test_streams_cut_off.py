@@ -1,0 +1,260 @@
+"""Streams that nobody reads to their end: censored, however they were begun and dropped. Those that were read are judged."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import pytest
+from adding_agents import adding, ask, assert_clean, watched
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.runnables import (
+    Runnable,
+    RunnableBranch,
+    RunnableGenerator,
+    RunnableLambda,
+    RunnableParallel,
+    RunnablePassthrough,
+)
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.types import Command, interrupt
+
+from cascade_memory.langchain import CascadeMemory, run_tree
+
+Make = Callable[..., CascadeMemory]
+
+
+def parts(read: Iterator[Any]) -> Iterator[str]:
+    for _ in read:
+        yield from ("one ", "two ", "three ")
+
+
+async def aparts(read: AsyncIterator[Any]) -> AsyncIterator[str]:
+    async for _ in read:
+        for part in ("one ", "two ", "three "):
+            yield part
+
+
+SPOKEN = RunnableGenerator(parts, aparts)
+CHAINS: dict[str, Callable[[CascadeMemory], Runnable[Any, Any]]] = {
+    "a generator": lambda memory: memory | SPOKEN,
+    "a model": lambda memory: memory | (lambda _: "hi") | FakeListChatModel(responses=["It is 5."]) | StrOutputParser(),
+    "side by side": lambda memory: memory | RunnableParallel(said=SPOKEN, found=RunnablePassthrough()),
+    "assigned": lambda memory: {"found": memory} | RunnablePassthrough.assign(said=SPOKEN),
+    "a branch": lambda memory: RunnableBranch((lambda _: True, memory | SPOKEN), RunnableLambda(str)),
+    "tried again": lambda memory: (memory | SPOKEN).with_retry(),
+    "with listeners": lambda memory: (memory | SPOKEN).with_listeners(on_end=lambda _: None),
+    "a function that returns a chain": lambda memory: RunnableLambda(lambda _: memory | SPOKEN),
+    "with fallbacks": lambda memory: (memory | SPOKEN).with_fallbacks([RunnableLambda(str)]),
+}
+
+
+def broken_off(chain: Any, config: Any) -> None:
+    for _ in chain.stream("2 + 3", config):
+        break
+
+
+def raised_out_of(chain: Any, config: Any) -> None:
+    with pytest.raises(KeyError):
+        for _ in chain.stream("2 + 3", config):
+            raise KeyError
+
+
+def transformed(chain: Any, config: Any) -> None:
+    for _ in chain.transform(iter(["2 + 3"]), config):
+        break
+
+
+def collected_elsewhere(chain: Any, config: Any) -> None:
+    stream = chain.stream("2 + 3", config)
+    next(stream)
+    cycle: list[Any] = [stream]
+    cycle.append(cycle)
+    del stream, cycle
+    thread = threading.Thread(target=gc.collect)
+    thread.start()
+    thread.join()
+
+
+async def aclosed(chain: Any, config: Any) -> None:
+    stream = chain.astream("2 + 3", config)
+    async for _ in stream:
+        break
+    await stream.aclose()
+
+
+async def adropped(chain: Any, config: Any) -> None:
+    async for _ in chain.astream("2 + 3", config):
+        break
+
+
+async def atransformed(chain: Any, config: Any) -> None:
+    async def question() -> AsyncIterator[str]:
+        yield "2 + 3"
+
+    async for _ in chain.atransform(question(), config):
+        break
+
+
+async def events(chain: Any, config: Any) -> None:
+    async for event in chain.astream_events("2 + 3", config, version="v2"):
+        if event["event"] == "on_chain_stream":
+            break
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run whose end nobody reports is lost at once, and not after a while."""
+    monkeypatch.setattr(run_tree, "_SILENT", 0.0)
+
+
+def run(work: Any) -> None:
+    if asyncio.iscoroutine(work):
+        asyncio.run(work)
+    gc.collect()
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("how", [broken_off, raised_out_of, transformed, collected_elsewhere, aclosed, adropped, atransformed, events])
+@pytest.mark.parametrize("kind", CHAINS)
+def test_a_stream_that_is_cut_off_is_censored(always: CascadeMemory, kind: str, how: Any):
+    run(how(CHAINS[kind](always), watched(always)))
+    always.sync()
+    stats = always.stats()
+    assert (stats.rewards, stats.censored, stats.open) == (0, 1, 0)
+    assert_clean(always)
+
+
+def read(chain: Any, config: Any) -> None:
+    assert list(chain.stream("2 + 3", config))
+
+
+async def aread(chain: Any, config: Any) -> None:
+    assert [part async for part in chain.astream("2 + 3", config)]
+
+
+async def all_events(chain: Any, config: Any) -> None:
+    assert [event async for event in chain.astream_events("2 + 3", config, version="v2")]
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("how", [read, aread, all_events])
+@pytest.mark.parametrize("kind", CHAINS)
+def test_a_stream_that_is_read_is_judged(always: CascadeMemory, kind: str, how: Any):
+    run(how(CHAINS[kind](always), watched(always)))
+    always.sync()
+    stats = always.stats()
+    assert (stats.rewards, stats.censored, stats.open) == (1, 0, 0)
+    assert_clean(always)
+
+
+@pytest.mark.parametrize("mode", ["values", "updates", "messages", "debug", ["values", "updates"]])
+@pytest.mark.parametrize("how", ["stream", "astream"])
+def test_a_stream_of_a_graph_that_is_cut_off_is_censored(always: CascadeMemory, mode: Any, how: str):
+    agent = adding(always)
+
+    async def aread_one() -> None:
+        async for _ in agent.astream(ask(), watched(always), stream_mode=mode):
+            if always.engine.pending():
+                break
+
+    if how == "astream":
+        run(aread_one())
+    else:
+        for _ in agent.stream(ask(), watched(always), stream_mode=mode):
+            if always.engine.pending():
+                break
+    always.sync()
+    stats = always.stats()
+    assert (stats.rewards, stats.censored, stats.open) == (0, 1, 0)
+    assert_clean(always)
+
+
+def test_a_stream_in_a_block_that_is_cut_off_is_no_solution(always: CascadeMemory):
+    with always.episode("2 + 3") as episode:
+        broken_off(always | SPOKEN, {})
+        assert episode.solution is None
+        read(always | SPOKEN, {})
+        assert episode.solution == "one two three"
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_stream_that_is_kept_goes_on(always: CascadeMemory):
+    stream = CHAINS["with fallbacks"](always).stream("2 + 3", watched(always))
+    next(stream)
+    gc.collect()
+    assert len(always.pending()) == 1
+    assert list(stream)
+    assert always.stats().rewards == 1
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_generator_that_is_thrown_away_with_its_loop_is_censored(always: CascadeMemory):
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda *_: None)
+    loop.run_until_complete(adropped(always | SPOKEN, watched(always)))
+    loop.close()
+    gc.collect()
+    always.sync()
+    assert (always.stats().rewards, always.stats().open) == (0, 0)
+    assert_clean(always)
+
+
+def test_a_silent_run_is_lost_only_if_its_id_is_gone(always: CascadeMemory, monkeypatch: pytest.MonkeyPatch):
+    chain = CHAINS["with fallbacks"](always)
+    broken_off(chain, watched(always))
+    gc.collect()
+    assert len(always.pending()) == 1, "it may still be heard of"
+    monkeypatch.setattr(run_tree, "_SILENT", 0.0)
+    assert always.pending() == []
+    assert_clean(always)
+
+
+def test_each_of_a_batch_that_is_left_early_is_judged_by_itself(always: CascadeMemory):
+    chain = always | RunnableLambda(lambda _: "5")
+    for _ in chain.batch_as_completed(["1 + 4", "2 + 3", "5 + 0"], watched(always)):
+        break
+    always.sync()
+    assert (always.stats().rewards, always.stats().open) == (3, 0)
+    assert_clean(always)
+
+
+class State(MessagesState):
+    cascade: dict
+
+
+def asking(memory: CascadeMemory) -> Any:
+    def confirm(state: State) -> dict[str, Any]:
+        return {"messages": [("ai", interrupt("sure?"))]}
+
+    built = StateGraph(State).add_node("recall", memory.recall_node()).add_node("ask", confirm).add_node("learn", memory.learn_node())
+    built.add_edge(START, "recall").add_edge("recall", "ask").add_edge("ask", "learn").add_edge("learn", END)
+    return built.compile(checkpointer=InMemorySaver())
+
+
+def test_a_reader_who_leaves_at_an_interrupt_may_resume(always: CascadeMemory):
+    graph, config = asking(always), watched(always, configurable={"thread_id": "t"})
+    for part in graph.stream(ask(), config):
+        if "__interrupt__" in part:
+            break
+    assert len(always.pending()) == 1
+    graph.invoke(Command(resume="It is 5."), config)
+    assert (always.stats().rewards, always.stats().open) == (1, 0)
+    assert_clean(always)
+
+
+async def test_it_may_resume_before_the_stream_is_closed(always: CascadeMemory):
+    graph, config = asking(always), watched(always, configurable={"thread_id": "t"})
+    stream = graph.astream(ask(), config)
+    async for part in stream:
+        if "__interrupt__" in part:
+            break
+    await graph.ainvoke(Command(resume="It is 5."), config)
+    await stream.aclose()
+    assert (always.stats().rewards, always.stats().open) == (1, 0)
+    assert_clean(always)
