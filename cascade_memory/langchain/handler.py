@@ -183,7 +183,7 @@ class CascadeCallbackHandler(GraphCallbackHandler):
 
     def _ended(self, run_id: UUID, status: str, outputs: Any, *, left: bool = False) -> None:
         with fail_open(self._memory, "callback"):
-            root = self.runs.end(run_id)
+            root = self.runs.end(run_id, well=status == "ok")
             if root is not None and left and root.interrupted:
                 status = "ok"  # the reader left when it had seen the interrupt: the run waits as well
             if root is not None and status == "ok" and was_cut_off(root) and not root.interrupted:

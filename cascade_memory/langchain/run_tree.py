@@ -30,7 +30,7 @@ METADATA_KEY = "cascade_metadata"  # also in a run's metadata: the metadata of i
 ACTOR_KEY = "cascade_actor"  # in ``configurable`` or in a run's metadata: who asks
 CHANNEL = "langchain"
 _SILENT = 30.0  # seconds without a word from a run whose id is gone
-_MOST_LATE = 4_096  # runs that go on after their root: some never end, and they are noted, the latest ones
+_MOST_LATE = 8_192  # runs whose threads may outlive their root; the latest ones
 
 
 def actor_in(*places: object) -> str | None:
@@ -74,7 +74,7 @@ class Root:
     main: str | None = None  # the one of them whose steps are the calls below: it was opened outside of any tool
     calls: list[ToolCall] = field(default_factory=list["ToolCall"])
     thought: str = ""
-    runs: dict[UUID, None] = field(default_factory=dict["UUID", None])  # those below it that go on
+    runs: dict[UUID, bool] = field(default_factory=dict["UUID", bool])  # those below it, and whether they go on
     heard: float = field(default_factory=time.monotonic)  # when one of them began or ended
     watch: weakref.ref[UUID] | None = None  # tells when LangChain lets go of the id
     over: bool = False
@@ -138,7 +138,7 @@ class RunTree:
             self._note_late(run_id, run)
         else:
             self._runs[run_id] = run
-            run.root.runs[run_id] = None
+            run.root.runs[run_id] = True
             run.root.heard = time.monotonic()
         return run
 
@@ -207,19 +207,24 @@ class RunTree:
                 found = Run(root)
             return found
 
-    def end(self, run_id: UUID) -> Root | None:
-        """Forget a run that ended; if it was a root, note what goes on below it as late, and return the root."""
+    def end(self, run_id: UUID, *, well: bool = False) -> Root | None:
+        """Note that a run ended, if a root, how. Return the root: what is below it is forgotten, but for what may go on.
+
+        What ended before a root that ended well is over. In any other root, a thread may outlive the run that has started it.
+        """
         with self._lock:
-            run = self._runs.pop(run_id, None)
             self._late.pop(run_id, None)
-            if run is not None:
-                run.root.runs.pop(run_id, None)
+            if (run := self._runs.get(run_id)) is not None:
+                run.root.runs[run_id] = False
                 run.root.heard = time.monotonic()
             root = self._roots.pop(run_id, None)
             if root is not None:
                 root.over = True
-                for one in root.runs:
-                    self._note_late(one, self._runs.pop(one))
+                for one, goes_on in root.runs.items():
+                    below = self._runs.pop(one)
+                    if goes_on or not well:
+                        self._note_late(one, below)
+                root.runs = {}
             return root
 
     def lost(self) -> list[Root]:

@@ -16,7 +16,7 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.llama_index.block import CascadeMemoryBlock
 from cascade_memory.llama_index.instrumentation import read_solution
 from cascade_memory.llama_index.trajectory import text_of
-from cascade_memory.memory.threads import in_reward_thread, in_thread
+from cascade_memory.memory.threads import in_reward_thread, in_thread, soon_in_reward_thread
 from cascade_memory.runs.around import ActiveEpisode, within
 from cascade_memory.runs.ending import status_of
 from cascade_memory.runs.failing_open import fail_open
@@ -39,19 +39,22 @@ async def arun(
     if not query:
         raise InvalidInput("arun needs a task that contains text")
     entry = ActiveEpisode(memory=memory, episode_id=uuid.uuid4().hex, namespace=None)
-    with within(entry):
-        cases = ""
-        with fail_open(memory, "recall"):
-            first = await in_thread(lambda: recall(query))
-            cases = "" if _shows_cases(options.get("memory"), recall) else first.render()
-        if cases:
-            message = message.model_copy(update={"blocks": [TextBlock(text=cases), *message.blocks]})
-        try:
+    try:
+        with within(entry):
+            cases = ""
+            with fail_open(memory, "recall"):
+                first = await in_thread(lambda: recall(query), ends_named=True)
+                cases = "" if _shows_cases(options.get("memory"), recall) else first.render()
+            if cases:
+                message = message.model_copy(update={"blocks": [TextBlock(text=cases), *message.blocks]})
             output = await _run(agent, message, options)
-        except (Exception, asyncio.CancelledError) as error:
-            with fail_open(memory, "reward"):
-                await asyncio.shield(memory.aend(entry.episode_id, status=status_of(error, WorkflowCancelledByUser)))
-            raise
+    except (Exception, asyncio.CancelledError) as error:
+        with fail_open(memory, "reward"):
+            await asyncio.shield(memory.aend(entry.episode_id, status=status_of(error, WorkflowCancelledByUser)))
+        raise
+    except BaseException:  # a coroutine that is thrown away may wait for nothing
+        soon_in_reward_thread(lambda: memory.abandon(entry.episode_id))
+        raise
     with fail_open(memory, "reward"):
         solution, readable = read_solution(memory, output, own_tools)
         if readable:

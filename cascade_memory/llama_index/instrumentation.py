@@ -78,7 +78,7 @@ class CascadeSpanHandler(BaseSpanHandler[BaseSpan]):
 
     def _ended(self, span_id: str, status: str, result: Any) -> None:
         with fail_open(self._memory, "callback"):
-            run = self._runs.leave(span_id)
+            run = self._runs.leave(span_id, well=status == "ok")
             if run is None:
                 return
             # From now on, a recall that is still under way opens no episode.

@@ -22,7 +22,7 @@ from cascade_memory.domain.asker import Asker
 from cascade_memory.domain.recall import Recall
 
 _MOST = 256  # limit for runs that are found by their id: nothing reports their end
-_MOST_LATE = 4_096  # spans that go on after their run: some never end, and they are noted, the latest ones
+_MOST_LATE = 8_192  # spans whose threads may outlive their run; the latest ones
 _RUN_ID = "llamaindex.run_id"
 ACTOR = "cascade_actor"  # a tag of LlamaIndex's instrumentation: who asks
 CHANNEL = "llama_index"
@@ -41,7 +41,7 @@ class Run:
     episode_id: str
     asked: dict[Any, Recall] = field(default_factory=dict[Any, Recall])
     asking: threading.Lock = field(default_factory=threading.Lock)  # so that parallel tool calls recall only once
-    spans: dict[str, None] = field(default_factory=dict[str, None])  # those below it that go on
+    spans: dict[str, bool] = field(default_factory=dict[str, bool])  # those below it, and whether they go on
     over: bool = False
     asker: Asker = field(default_factory=lambda: Asker(ends_named=True))  # leaves when the run ends
 
@@ -69,21 +69,26 @@ class Runs:
                 self._note_late(span_id, run)
             elif run is not None:
                 self._by_span[span_id] = run
-                run.spans[span_id] = None
+                run.spans[span_id] = True
 
-    def leave(self, span_id: str) -> Run | None:
-        """Unregister a span; return the run if it ended with this span, otherwise None."""
+    def leave(self, span_id: str, *, well: bool = True) -> Run | None:
+        """Note that a span ended, and how; return the run if it ended with this span, otherwise None.
+
+        What ended before a run that ended well is over. In any other run, a thread may outlive the span that has started it.
+        """
         with self._lock:
-            run = self._by_span.pop(span_id, None)
             self._late.pop(span_id, None)
-            if run is None:
+            if (run := self._by_span.get(span_id)) is None:
                 return None
-            run.spans.pop(span_id, None)
+            run.spans[span_id] = False
             if run.span_id != span_id:
                 return None
             run.over = True
-            for one in run.spans:
-                self._note_late(one, self._by_span.pop(one))
+            for one, goes_on in run.spans.items():
+                self._by_span.pop(one, None)
+                if goes_on or not well:
+                    self._note_late(one, run)
+            run.spans = {}
             return run
 
     def _note_late(self, span_id: str, run: Run) -> None:

@@ -133,11 +133,12 @@ class Cancelling:
 
 
 async def nothing_open(memory: Any) -> bool:
-    """Say whether no episode stays open once the recalls that were under way have returned."""
+    """Say whether no episode stays open, and no run, once the recalls that were under way have returned."""
     ends = time.monotonic() + _PATIENCE
-    while memory.pending() and time.monotonic() < ends:
+    runs = getattr(memory, "callback", memory)
+    while (memory.pending() or runs.open_runs) and time.monotonic() < ends:
         await asyncio.sleep(0.005)
-    return not memory.pending()
+    return not memory.pending() and not runs.open_runs
 
 
 class Mine(HashingEmbedder):
