@@ -136,9 +136,13 @@ async def nothing_open(memory: Any) -> bool:
     """Say whether no episode stays open, and no run, once the recalls that were under way have returned."""
     ends = time.monotonic() + _PATIENCE
     runs = getattr(memory, "callback", memory)
-    while (memory.pending() or runs.open_runs) and time.monotonic() < ends:
+
+    def something() -> bool:
+        return bool(memory.pending()) or bool(getattr(runs, "open_runs", 0))
+
+    while something() and time.monotonic() < ends:
         await asyncio.sleep(0.005)
-    return not memory.pending() and not runs.open_runs
+    return not something()
 
 
 class Mine(HashingEmbedder):
