@@ -37,7 +37,7 @@ class Asker:
 
     def opened(self, close: Callable[[], object]) -> None:
         """Note how to close an episode that a recall has opened; if nobody waits for it any more, close it."""
-        # The one who leaves looks for this after it has left, and this looks whether it has left afterwards: one sees the other.
+        # Who leaves looks here after it has left, and this looks afterwards whether it has left: one sees the other.
         self._opened.append(close)
         if self.left:
             self._take()

@@ -63,7 +63,6 @@ class Attempt:
         self.leave()
         return unrecorded(self.found, DeadlinePassed("the disk did not answer within the deadline"))
 
-
     def leave(self) -> None:
         """Wait no longer for what is being written down: the caller does not learn that it was."""
         self.decide()

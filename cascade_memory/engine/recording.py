@@ -1,6 +1,7 @@
 """Writes recalls to the ledger: at once if possible, otherwise when the ledger is free; remembers which ones failed.
 
-A recall that nobody waits for any more is not written down; if it was, the episode that it opened is closed."""
+A recall that nobody waits for any more is not written down; if it was, the episode that it opened is closed.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +89,7 @@ class Recording:
     def _pass_on(self, late: _Late, key: int) -> None:
         """Pass on the key of a recall that is written now; a failure of ``written`` is only counted."""
         if late.askers and late.entry.episode_id is not None:
-            self._note_opened(late, key)
+            self._note_opened(late, key, late.entry.episode_id)
         try:
             if late.written is not None:
                 late.written(key)
@@ -215,9 +216,9 @@ class Recording:
         if late.entry.episode_id is not None:
             self.note_unopened(late.entry.episode_id)
 
-    def _note_opened(self, late: _Late, key: int) -> None:
+    def _note_opened(self, late: _Late, key: int, episode_id: str) -> None:
         """Let those who wait for this recall close the episode that it has opened, if they leave too early."""
-        close = functools.partial(self._close_soon, key, late.entry.episode_id)
+        close = functools.partial(self._close_soon, key, episode_id)
         for asker in late.askers:
             if late.entry.opens_episode or asker.ends_named:
                 asker.opened(close)

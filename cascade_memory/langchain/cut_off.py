@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,9 +24,9 @@ def was_cut_off(root: Root) -> bool:
 
 def _read_from(root: Root) -> Any:
     """Return what LangChain reads the stream of this run from; None if the run is no stream."""
-    frame = sys._getframe()  # noqa: SLF001 - the one way to see who reports
+    frame = inspect.currentframe()
     for _ in range(_NEAR):
-        frame = frame.f_back
+        frame = None if frame is None else frame.f_back
         if frame is None:
             break
         if (frame.f_globals.get("__name__"), frame.f_code.co_name) == _STREAMS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
@@ -20,6 +21,9 @@ from cascade_memory.redaction.saying import warn
 from cascade_memory.runs.failing_open import fail_open
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
+    from cascade_memory.domain.recall import Recall
     from cascade_memory.langchain.handler import CascadeCallbackHandler
     from cascade_memory.memory.memory import Memory
 
@@ -67,20 +71,30 @@ def recall_node(memory: Memory, handler: CascadeCallbackHandler, *, query: Text,
         metadata = (config.get("metadata") or {}).get(METADATA_KEY)
         actor = actor_in(config.get("metadata"), config.get("configurable"))
         thread = None if thread is None else str(thread)
-        run_id = getattr(config.get("callbacks"), "parent_run_id", None)
-        with handler.runs.recalling(run_id, {}):
-            recall = memory.recall(task, k=k, thread_id=thread, metadata=metadata, actor=actor, channel=CHANNEL)
-        if recall.error is not None and not recall.cases:
+        recall = partial(memory.recall, task, k=k, thread_id=thread, metadata=metadata, actor=actor, channel=CHANNEL)
+        found = _adopted(memory, handler, recall, getattr(config.get("callbacks"), "parent_run_id", None))
+        if found is None:
             return {}
-        if not handler.runs.adopt(run_id, {}, recall.episode_id, None):
-            memory.abandon(recall.episode_id)
-            return {}
-        return {"id": recall.episode_id, "query": task, "context": recall.render(), "anchor": anchor}
+        return {"id": found.episode_id, "query": task, "context": found.render(), "anchor": anchor}
 
     async def anode(state: Any, config: RunnableConfig) -> dict[str, Any]:
         return await in_thread(lambda: node(state, config))
 
     return RunnableLambda(node, anode, name="recall")
+
+
+def _adopted(
+    memory: Memory, handler: CascadeCallbackHandler, recall: Callable[[], Recall], run_id: UUID | None
+) -> Recall | None:
+    """Recall, and let the run end the episode if the graph does not; None if the recall failed or the run has ended."""
+    with handler.runs.recalling(run_id, {}):
+        found = recall()
+    if found.error is not None and not found.cases:
+        return None
+    if not handler.runs.adopt(run_id, {}, found.episode_id, None):
+        memory.abandon(found.episode_id)
+        return None
+    return found
 
 
 def learn_node(memory: Memory, *, solution: Text, reward: Score, key: str) -> Runnable[Any, Any]:

@@ -242,6 +242,11 @@ class RunTree:
                 found.append(self.end(own))
         return [root for root in found if root is not None]
 
+    @property
+    def late(self) -> int:
+        """The number of runs that are noted because a thread may have outlived their root."""
+        return len(self._late)
+
     def __len__(self) -> int:
         """Return the number of runs that are being watched."""
         return len(self._runs) + len(self._roots)

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
+from cascade_memory.domain.asker import Asker, asked_by
 from cascade_memory.mcp_server.clients import ASKING, Clients, Tokens
 from cascade_memory.memory.threads import in_thread
 from cascade_memory.serving.crowd import VOUCH
@@ -70,16 +71,32 @@ class Guard:
         elif not _is_json(body):
             await _answer(send, 400, {"error": "the body of a request must be JSON that is not nested too deeply"})
         else:
-            await self._answered(scope, _once(body, receive), send)
+            await self._answered(scope, body, receive, send)
 
-    async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answered(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
         if not scope.get(VOUCH, _always)():
             await _answer(send, *_BUSY)
             return
+        asker, answering = Asker(), False
+        left = asyncio.ensure_future(receive())  # all that can follow the body: the client leaves
+
+        def leave(_: object) -> None:
+            if not answering:  # it does not learn the id of the episode that its recall opens
+                asker.leave(undo=True)
+
+        async def sending(message: MutableMapping[str, Any]) -> None:
+            nonlocal answering
+            answering = True
+            await send(message)
+
+        left.add_done_callback(leave)
         asking = ASKING.set(self._clients.name_of(_headers(scope).get(b"authorization", b"")))
         try:
-            await self._app(scope, receive, send)
+            with asked_by(asker):
+                await self._app(scope, _once(body, left), sending)
         finally:
+            answering = True
+            left.cancel()
             ASKING.reset(asking)
 
     def _refusal(self, scope: Scope) -> tuple[int, dict[str, str]] | None:
@@ -166,14 +183,14 @@ def _is_json(body: bytes) -> bool:
     return True
 
 
-def _once(body: bytes, receive: Receive) -> Receive:
-    """Make a ``receive`` that first returns the body that was already read, and then whatever follows."""
+def _once(body: bytes, following: asyncio.Future[MutableMapping[str, Any]]) -> Receive:
+    """Make a ``receive`` that first returns the body that was already read, and then what follows."""
     handed_out = False
 
     async def again() -> MutableMapping[str, Any]:
         nonlocal handed_out
         if handed_out:
-            return await receive()
+            return await asyncio.shield(following)
         handed_out = True
         return {"type": "http.request", "body": body, "more_body": False}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator
@@ -15,6 +16,7 @@ from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.engine.recording import Recording
 
 Moment = Literal["embedding", "writing", "written"]
+EVERY = int(os.environ.get("CANCEL_EVERY", "8"))  # of the suspensions of a run, every so many; 1 tries them all
 MOMENTS: tuple[Moment, ...] = ("embedding", "writing", "written")
 _PATIENCE = 20.0  # seconds
 

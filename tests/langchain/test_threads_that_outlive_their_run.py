@@ -100,7 +100,7 @@ def test_what_is_noted_of_runs_that_have_ended_is_bounded(always: CascadeMemory,
     for i in range(20):
         with pytest.raises(ValueError, match="no"):
             RunnableLambda(fail).invoke(f"{i}", watched(always))
-    assert len(always.callback.runs._late) == 8
+    assert always.callback.runs.late == 8
     for i in range(20):
         RunnableLambda(lambda query: str(always.invoke(query))).invoke(f"{i}", watched(always))
-    assert len(always.callback.runs._late) == 8, "a run that ended well leaves nothing"
+    assert always.callback.runs.late == 8, "a run that ended well leaves nothing"
