@@ -29,8 +29,8 @@ EPISODE_KEY = "cascade_episode_id"  # in a run's metadata, which all runs below 
 METADATA_KEY = "cascade_metadata"  # also in a run's metadata: the metadata of its episode
 ACTOR_KEY = "cascade_actor"  # in ``configurable`` or in a run's metadata: who asks
 CHANNEL = "langchain"
-_SILENT = 30.0  # seconds without a word from a run whose id is gone
-_MOST_LATE = 8_192  # runs whose threads may outlive their root; the latest ones
+SILENT = 30.0  # seconds without a word from a run whose id is gone
+MOST_LATE = 8_192  # runs whose threads may outlive their root; the latest ones
 
 
 def actor_in(*places: object) -> str | None:
@@ -144,7 +144,7 @@ class RunTree:
 
     def _note_late(self, run_id: UUID, run: Run) -> None:
         self._late[run_id] = run
-        while len(self._late) > _MOST_LATE:
+        while len(self._late) > MOST_LATE:
             self._late.popitem(last=False)
 
     def _known(self, run_id: UUID | None) -> Run | None:
@@ -236,7 +236,7 @@ class RunTree:
             except IndexError:  # another thread looks as well
                 break
             root = self._roots.get(own)
-            if root is not None and time.monotonic() - root.heard < _SILENT:
+            if root is not None and time.monotonic() - root.heard < SILENT:
                 self._let_go.append(own)
             elif root is not None:
                 found.append(self.end(own))

@@ -111,7 +111,7 @@ async def events(chain: Any, config: Any) -> None:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run whose end nobody reports is lost at once, and not after a while."""
-    monkeypatch.setattr(run_tree, "_SILENT", 0.0)
+    monkeypatch.setattr(run_tree, "SILENT", 0.0)
 
 
 def run(work: Any) -> None:
@@ -213,7 +213,7 @@ def test_a_silent_run_is_lost_only_if_its_id_is_gone(always: CascadeMemory, monk
     broken_off(chain, watched(always))
     gc.collect()
     assert len(always.pending()) == 1, "it may still be heard of"
-    monkeypatch.setattr(run_tree, "_SILENT", 0.0)
+    monkeypatch.setattr(run_tree, "SILENT", 0.0)
     assert always.pending() == []
     assert_clean(always)
 

@@ -91,7 +91,7 @@ async def test_a_plain_tool_that_outlives_its_run(always: CascadeMemory):
 
 
 def test_what_is_noted_of_runs_that_have_ended_is_bounded(always: CascadeMemory, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(run_tree, "_MOST_LATE", 8)
+    monkeypatch.setattr(run_tree, "MOST_LATE", 8)
 
     def fail(query: str) -> str:
         always.invoke(query)
