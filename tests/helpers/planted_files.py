@@ -25,6 +25,7 @@ from cascade_memory.assembly.reindex import reindex
 from cascade_memory.cli.main import main as command
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.errors import CascadeError
+from cascade_memory.stores.folder_files import remove
 
 MAGIC = bytes.fromhex("d9d505f920a163d7")
 BESIDE = ("-wal", "-shm", "-journal")
@@ -161,7 +162,7 @@ def _replaced(folder: Path, good: Path) -> None:
 
 
 def _restored_into(folder: Path, good: Path) -> None:
-    (folder / LEDGER).unlink(missing_ok=True) if not (folder / LEDGER).is_dir() else shutil.rmtree(folder / LEDGER)
+    remove(folder / LEDGER)
     restore(good, folder)
     with CascadeMemory(folder, embedder="hashing") as memory:
         assert memory.stats().cases == CASES
