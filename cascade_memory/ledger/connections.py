@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sqlite3
 import threading
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from cascade_memory.domain.interruptible import interruptible, take
 from cascade_memory.domain.patience import patience, patience_ends
-from cascade_memory.errors import MemoryForked, StoreBusy, StoreError, StoreReplaced, StoreUnwritable
+from cascade_memory.errors import CascadeError, MemoryForked, StoreBusy, StoreError, StoreReplaced, StoreUnwritable
 from cascade_memory.ledger import forking
 from cascade_memory.ledger.belonging import Belonging
 from cascade_memory.ledger.explained import FAILURES, explain, explained
@@ -24,6 +25,7 @@ from cascade_memory.ledger.vacuum import vacuum_elsewhere
 
 _ATTEMPTS = 3  # attempts to open a file that another process is replacing
 _STEP_MS = 50
+_OURS = (*FAILURES, CascadeError)  # but an OSError may be the TimeoutError of an alarm
 _UNKNOWN = -1
 _TRY_AGAIN = 0.5  # seconds between two attempts to write to a ledger that could not be written
 _TRY_FOR = 0.1  # seconds that such an attempt waits for others
@@ -42,6 +44,7 @@ class Connections:
         self._paused: list[sqlite3.Connection] = []
         self._entered: list[threading.Lock | threading.RLock] = []
         self._closed = True  # until the database is open
+        self._unclean = False  # an interrupt has ended the work of a writer
         self.born = 0
         check_sqlite()
         self.belonging = Belonging(path)
@@ -121,6 +124,7 @@ class Connections:
     def _let_go(self, reader: sqlite3.Connection) -> None:
         with self._joining:
             self._readers.remove(reader)
+            _close_cursors(reader)
             reader.close()
 
     def _try_to_write(self) -> None:
@@ -177,7 +181,9 @@ class Connections:
         try:
             if self.path is None:
                 self._take(held, patience_ends())
+                self._unclean = True
                 yield self._quick
+                self._unclean = False
                 return
             if self._unchanged is not None and self._unchanged != state_of(self.path):
                 self._look_again(self.path)
@@ -189,12 +195,10 @@ class Connections:
             intact = False
             yield readers[0]
             intact = True
-        except FAILURES as error:
-            intact = True
+        except _OURS as error:
+            if not isinstance(error, OSError):
+                intact, self._unclean = True, self._unclean and self.path is not None
             explain(error, self.path)
-        except Exception:
-            intact = True
-            raise
         finally:
             if True in held:
                 self._lock.release()
@@ -253,13 +257,16 @@ class Connections:
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 self.belonging.check_facts(connection, claims=brings_vectors)
+                self._unclean = True
                 yield connection
                 connection.execute("COMMIT")
+                self._unclean = False
             finally:
                 if connection.in_transaction and not inside_another:
                     connection.rollback()
             self.belonging.check()
-        except FAILURES as error:
+        except _OURS as error:
+            self._unclean = self._unclean and isinstance(error, OSError)
             explain(error, self.path)
         finally:
             if True in held:
@@ -269,6 +276,10 @@ class Connections:
         """Wait for this process's other writers, for no longer than the caller may wait."""
         if not take(self._lock, held, None if until is None else max(0.0, until - time.monotonic())):
             raise StoreBusy(f"{self.path or 'the memory'} is being written by another thread, which has not finished in time")
+        if self._unclean:
+            for writer in self._writers:
+                _close_cursors(writer)
+            self._unclean = False
 
     def _wait_for_others(self, connection: sqlite3.Connection, until: float | None) -> None:
         # Setting the timeout costs a statement, so it is set only if it changes.
@@ -359,3 +370,10 @@ def _close(pid: int, held: list[sqlite3.Connection], idle: deque[sqlite3.Connect
     if os.getpid() == pid:
         for connection in {*held, *idle}:
             connection.close()
+
+
+def _close_cursors(connection: sqlite3.Connection) -> None:
+    """Close what a traceback may keep half read: its old state would remain, and nothing could be written or cleaned."""
+    for one in gc.get_referrers(connection):
+        if isinstance(one, sqlite3.Cursor):
+            one.close()

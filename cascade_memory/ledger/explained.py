@@ -9,18 +9,20 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import NoReturn
 
-from cascade_memory.errors import StoreBusy, StoreCorrupt, StoreError, StoreUnwritable
+from cascade_memory.errors import CascadeError, StoreBusy, StoreCorrupt, StoreError, StoreUnwritable
 
 FAILURES = (sqlite3.DatabaseError, OSError, UnicodeDecodeError)  # the last one if SQLite's own message is not UTF-8
 
 
 def explain(error: Exception, path: Path | None) -> NoReturn:
     """Raise an error that says what to do, for one of the ``FAILURES``; an error of the library is raised unchanged."""
-    if isinstance(error, (StoreError, sqlite3.IntegrityError)):
+    if isinstance(error, (CascadeError, sqlite3.IntegrityError)):
         raise error
     if isinstance(error, sqlite3.OperationalError):
         raise _of_sqlite(str(error), path) from error
     if isinstance(error, OSError):
+        if error.errno is None:
+            raise error  # not of the system: the TimeoutError of an alarm, for example
         if error.errno == errno.ENOSPC:
             raise _no_room(path) from error
         raise StoreUnwritable(f"{path} cannot be written ({error.strerror}); check its permissions and its disk") from error

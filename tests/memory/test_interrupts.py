@@ -23,6 +23,7 @@ from cascade_memory.assembly.owner_lock import OwnerLock
 from cascade_memory.domain.flag import Flag
 from cascade_memory.domain.interruptible import interruptible, take
 from cascade_memory.domain.patience import patience, patience_ends
+from cascade_memory.ledger.sqlite import SQLiteLedger
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs alarms")
 
@@ -139,6 +140,26 @@ def test_a_block_is_left_wherever_an_interrupt_comes(alarms: Any):
 
     assert _moments(alarms, work, lambda: not lock.locked() and not connection.in_transaction) == 0
     connection.close()
+
+
+@pytest.mark.parametrize("place", ["ram", "disk"])
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, TimeoutError])
+def test_what_a_traceback_keeps_half_read_is_in_nobodys_way(place: str, kind: type[BaseException], tmp_path: Path):
+    ledger = SQLiteLedger(tmp_path / "ledger.sqlite3" if place == "disk" else None)
+    kept: list[object] = []
+    for block in (ledger.connections.read, lambda: ledger.connections.write(durable=True)):
+        with contextlib.suppress(kind), block() as connection:
+            kept.append(rows := connection.execute("SELECT 1 FROM sqlite_master"))
+            rows.fetchone()
+            raise kind
+    if place == "disk":
+        with contextlib.closing(sqlite3.connect(tmp_path / "ledger.sqlite3", isolation_level=None)) as other:
+            other.execute("INSERT INTO meta VALUES ('there', 'x')")
+    ledger.facts.set("here", "y")
+    assert ledger.facts.get("there") == ("x" if place == "disk" else None)
+    assert ledger.connections.vacuum() == ""
+    ledger.close()
+    del kept
 
 
 def test_patience_does_not_outlive_its_block(alarms: Any):
