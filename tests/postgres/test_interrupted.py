@@ -191,6 +191,7 @@ def test_a_connection_that_was_interrupted_while_it_was_made_is_not_used(url: st
             with ledger.connections.read() as connection:
                 value = connection.execute("SELECT ?", (FieldValue("ann"),)).fetchone()[0]
             assert value == encoded("ann"), f"at step {step}"
+            assert look.execute(f"SELECT count(*) FROM pg_stat_activity WHERE {_OURS}").fetchone()[0] <= 2, f"at step {step}"  # type: ignore[index]
             if not came:
                 break
         assert not came

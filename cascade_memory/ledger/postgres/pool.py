@@ -7,7 +7,8 @@ import os
 import selectors
 import threading
 import time
-from collections.abc import Generator
+import traceback
+from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -122,7 +123,7 @@ class Pool:
                     one = _Kept(loan)
                     self._all.append(one)
             if one.connection is None:
-                one.connection = connection = psycopg.connect(self._url, **self._how)
+                one.connection = connection = _made(self._url, self._how)
                 configured(connection)
                 one.is_ready = True
                 return connection
@@ -243,10 +244,26 @@ def _has_news(connection: psycopg.Connection[Any]) -> bool:
         return bool(selector.select(0))
 
 
+class _Connection(psycopg.Connection[Any]):
+    """One that warns nobody if it goes before it was closed: it does if an interrupt comes while it is made."""
+
+    def __del__(self, *_: Any) -> None:
+        if hasattr(self, "pgconn"):
+            self.pgconn.finish()
+
+
+def _made(url: str, how: Mapping[str, Any]) -> psycopg.Connection[Any]:
+    try:
+        return _Connection.connect(url, **how)
+    except BaseException as error:
+        traceback.clear_frames(error.__traceback__)  # whoever keeps an interrupt would keep what was made, open
+        raise
+
+
 def connected(url: str) -> AbstractContextManager[psycopg.Connection[Any]]:
     """Return a block with a connection of its own, which belongs to no pool."""
     how: dict[str, Any] = {"autocommit": True, "connect_timeout": _CONNECTS, "cursor_factory": psycopg.ClientCursor}
-    return closed_surely(lambda: psycopg.connect(url, **how), end)
+    return closed_surely(lambda: _made(url, how), end)
 
 
 def end(connection: psycopg.Connection[Any]) -> None:
