@@ -43,7 +43,6 @@ MAY_ACQUIRE = {
     ("snapshots/stored_rows.py", "__init__"): "an empty folder for temporary files",
 }
 MAY_USE = {
-    "assembly/migrating.py": "its connection is closed with its process",
     "cli/standard_error.py": "a command of its own process",
     "inspector/running.py": "only waits; nobody sets them",
     "ledger/explained.py": "holds nothing",
