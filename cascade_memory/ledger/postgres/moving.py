@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Generator
 
@@ -82,13 +81,13 @@ class _Within:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    @contextlib.contextmanager
+    @interruptible
     def read(self) -> Generator[Connection, None, None]:
         yield self._connection
 
     snapshot = read
 
-    @contextlib.contextmanager
+    @interruptible
     def write(self, *, durable: bool) -> Generator[Connection, None, None]:
         del durable  # the transaction knows
         yield self._connection
