@@ -206,9 +206,19 @@ def usable(rows: Iterable[Any], read: Callable[[Any], _T]) -> list[_T]:
     for row in rows:
         try:
             found.append(read(row))
-        except Exception as error:  # noqa: BLE001 - a torn or edited row fails in any way; the others count
+        except Exception as error:
+            if _is_readable(row, read):
+                raise  # the time limit of a worker, say: the row must not be left out because of it
             _log.warning("a row of the ledger cannot be used (%r): cascade-memory doctor --fix", error)
     return found
+
+
+def _is_readable(row: Any, read: Callable[[Any], object]) -> bool:
+    try:
+        read(row)
+    except Exception:  # noqa: BLE001 - as above
+        return False
+    return True
 
 
 def solution_if_readable(kind: str | None, text: str | None) -> Solution | None:
