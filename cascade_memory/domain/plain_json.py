@@ -11,7 +11,7 @@ from cascade_memory.domain.validation import exact
 from cascade_memory.errors import InvalidInput
 
 MAX_DEPTH = 64  # Python's own reader gives up at a depth that depends on who calls it
-_MAX_NODES = 500_000  # as many as the longest text of JSON that is stored can have
+MAX_NODES = 500_000  # as many as the longest text of JSON that is stored can have
 _DIGITS = 1_000  # of a whole number, about; Python writes and reads up to 4,300
 _BITS = int(_DIGITS * math.log2(10))
 
@@ -36,8 +36,8 @@ class _Copying:
 
     def _copy(self, value: object, depth: int) -> Any:
         self._nodes += 1
-        if self._nodes > _MAX_NODES:
-            raise InvalidInput(f"{self._name} must be a mapping of at most {_MAX_NODES:,} values")
+        if self._nodes > MAX_NODES:
+            raise InvalidInput(f"{self._name} must be a mapping of at most {MAX_NODES:,} values")
         if isinstance(value, str):
             return str.__str__(value)
         if value is None or isinstance(value, bool):

@@ -14,7 +14,7 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.redaction.marking import cut_short
 from cascade_memory.visible import shown_visibly
 
-_MOST_STEPS = MAX_SOLUTION_CHARS // 2  # each takes a character and a line break
+MOST_STEPS = MAX_SOLUTION_CHARS // 2  # each takes a character and a line break
 
 
 @shown_visibly
@@ -79,11 +79,11 @@ class Trajectory:
 
     def __post_init__(self) -> None:
         given = cast("object", self.steps)
-        steps = tuple(itertools.islice(given, _MOST_STEPS + 1)) if isinstance(given, Iterable) else ()
+        steps = tuple(itertools.islice(given, MOST_STEPS + 1)) if isinstance(given, Iterable) else ()
         if not steps or not all(isinstance(step, Step) for step in cast("tuple[object, ...]", steps)):
             raise InvalidInput("a trajectory needs at least one Step(action=..., observation=...)")
-        if len(steps) > _MOST_STEPS:
-            raise InvalidInput(f"a trajectory has {_MOST_STEPS:,} steps at most; leave out those that do not matter")
+        if len(steps) > MOST_STEPS:
+            raise InvalidInput(f"a trajectory has {MOST_STEPS:,} steps at most; leave out those that do not matter")
         object.__setattr__(self, "steps", steps)
         answer = check_text(self.answer, "trajectory.answer", MAX_SOLUTION_CHARS, allow_empty=True)
         object.__setattr__(self, "answer", answer)

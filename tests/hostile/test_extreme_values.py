@@ -163,7 +163,7 @@ def test_parts_of_solutions_and_settings_are_refused_or_come_back_as_they_were(l
 
 
 def test_what_has_no_end_is_not_read_to_its_end(ram: CascadeMemory, monkeypatch: pytest.MonkeyPatch):
-    for module, name in ((curation, "MOST_AT_ONCE"), (trajectory, "_MOST_STEPS"), (plain_json, "_MAX_NODES")):
+    for module, name in ((curation, "MOST_AT_ONCE"), (trajectory, "MOST_STEPS"), (plain_json, "MAX_NODES")):
         assert getattr(module, name) < 2_000_000
         monkeypatch.setattr(module, name, 1_000)
     for use in (
