@@ -77,12 +77,12 @@ def _moment(connection: Connection) -> tuple[float, str]:
 
 
 def _noted(connection: Connection) -> tuple[float, float, str]:
-    return _read(said(connection.execute(*NOTED).fetchone()))
+    return _read(connection.execute(*NOTED).fetchone())
 
 
 @functools.lru_cache(maxsize=8)  # it changes once a minute
-def _read(note: str | None) -> tuple[float, float, str]:
-    match parsed(note):
+def _read(row: tuple[object] | None) -> tuple[float, float, str]:
+    match parsed(said(row)):
         case [counted, at, str(where)] if is_finite(counted) and is_finite(at):
             return max(0.0, float(counted)), float(at), where
         case _:
