@@ -18,7 +18,7 @@ _OTHERS = ("recall", "search", "reward", "forget", "close")  # the first two say
 def explained(memory: _Class) -> _Class:
     """Let the verbs of a class explain errors that rows are to blame for; a decorator of classes."""
     for name, verb in inspect.getmembers(memory, inspect.isfunction):
-        if not name.startswith("_") and name not in _OTHERS:
+        if not (name.startswith("_") or name in _OTHERS or inspect.iscoroutinefunction(verb)):  # those call the others
             setattr(memory, name, _explained(verb))
     return memory
 
