@@ -55,6 +55,10 @@ CHAINS: dict[str, Callable[[CascadeMemory], Runnable[Any, Any]]] = {
 }
 
 
+USUAL = ("a generator", "a model", "with fallbacks")
+KINDS = [pytest.param(kind, marks=[] if kind in USUAL else pytest.mark.long) for kind in CHAINS]
+
+
 def broken_off(chain: Any, config: Any) -> None:
     for _ in chain.stream("2 + 3", config):
         break
@@ -124,7 +128,7 @@ def run(work: Any) -> None:
 @pytest.mark.parametrize(
     "how", [broken_off, raised_out_of, transformed, collected_elsewhere, aclosed, adropped, atransformed, events]
 )
-@pytest.mark.parametrize("kind", CHAINS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_stream_that_is_cut_off_is_censored(always: CascadeMemory, kind: str, how: Any):
     run(how(CHAINS[kind](always), watched(always)))
     always.sync()
@@ -147,7 +151,7 @@ async def all_events(chain: Any, config: Any) -> None:
 
 @pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize("how", [read, aread, all_events])
-@pytest.mark.parametrize("kind", CHAINS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_stream_that_is_read_is_judged(always: CascadeMemory, kind: str, how: Any):
     run(how(CHAINS[kind](always), watched(always)))
     always.sync()

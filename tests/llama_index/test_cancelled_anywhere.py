@@ -148,7 +148,7 @@ async def test_cancelled_while_it_recalls(memory: CascadeMemory, judge: Judge, k
 
 
 def test_a_run_that_its_loop_did_not_wait_for_is_censored(memory: CascadeMemory, judge: Judge):
-    agent = function_agent(ASKING, "5", tools=(memory.tool(),), pause=2.0)
+    agent = function_agent(ASKING, "5", tools=(memory.tool(),), pause=0.5)
 
     async def left() -> None:
         agent.run(TASK)
