@@ -59,7 +59,9 @@ class OwnerLock:
         """Open the file, note its handle, and lock it; return False if another process holds the lock."""
         try:
             _check(self._path)  # a device may do something as soon as it is opened
-            files.extend(map(os.open, (self._path,), (os.O_RDWR | os.O_CREAT | _PLAIN,), (FILE,)))  # opened and noted in one step
+            files.extend(
+                map(os.open, (self._path,), (os.O_RDWR | os.O_CREAT | _PLAIN,), (FILE,))
+            )  # opened and noted in one step
         except OSError as error:
             raise StoreUnwritable(f"cannot open {self._path}: {error}; check its permissions, or remove it") from error
         try:

@@ -99,9 +99,7 @@ class Attempts:
                 attempt.leave()
                 raise
 
-    def _made(
-        self, deadline: float | None, work: Callable[[Attempt], Recall], attempt: Attempt, *, light: bool
-    ) -> Recall:
+    def _made(self, deadline: float | None, work: Callable[[Attempt], Recall], attempt: Attempt, *, light: bool) -> Recall:
         if deadline is None:
             return work(attempt)
         if self._direct and light:
