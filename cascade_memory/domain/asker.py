@@ -7,6 +7,8 @@ from collections.abc import Callable, Generator
 from contextvars import ContextVar
 from typing import TypeAlias
 
+from cascade_memory.domain.interruptible import interruptible
+
 
 class Asker:
     """A call, a run or a block that recalls are made for. Once it has left, no recall for it opens an episode.
@@ -52,14 +54,15 @@ Askers: TypeAlias = tuple[Asker, ...]
 _askers: ContextVar[Askers] = ContextVar("cascade_memory_askers", default=())
 
 
-@contextlib.contextmanager
+@interruptible
 def asked_by(asker: Asker) -> Generator[Asker, None, None]:
     """Say for whom the recalls inside the block are made; one around it waits for them as well."""
-    token = _askers.set((*_askers.get(), asker))
+    before = _askers.get()
     try:
+        _askers.set((*before, asker))
         yield asker
     finally:
-        _askers.reset(token)
+        _askers.set(before)
 
 
 def askers() -> Askers:

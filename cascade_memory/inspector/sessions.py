@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import logging
 import re
 import secrets
 import threading
@@ -12,7 +11,9 @@ import time
 from collections import OrderedDict, deque
 from dataclasses import dataclass
 
-_log = logging.getLogger(__name__)
+from cascade_memory.redaction.saying import log_of
+
+_log = log_of(__name__)
 _HOURS = 12.0  # after which a person has to come in again
 _MOST_SESSIONS = 256
 _MOST_LINKS = 16  # links that were given out and not used yet

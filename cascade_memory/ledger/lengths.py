@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import sqlite3
 from collections.abc import Callable, Generator
+
+from cascade_memory.domain.interruptible import interruptible
 
 _LENGTH = 0  # SQLITE_LIMIT_LENGTH
 LONGEST_VALUE = 32 * 2**20  # bytes of one value: several times the longest solution, with its steps as JSON
 
 
-@contextlib.contextmanager
+@interruptible
 def at_most(connection: sqlite3.Connection, most: int) -> Generator[None, None, None]:
     """Let statements fail ("string or blob too big") that read a longer value. Before Python 3.11, they do not."""
     set_limit: Callable[[int, int], int] | None = getattr(connection, "setlimit", None)

@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable, Generator, Iterator
 from typing import Any, TypeVar
 
+from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.errors import CascadeError, StoreCorrupt
 from cascade_memory.memory.handle import Handle
 
@@ -23,7 +24,7 @@ def explained(memory: _Class) -> _Class:
     return memory
 
 
-@contextlib.contextmanager
+@interruptible
 def explained_rows(memory: Handle, *, but: tuple[type[Exception], ...] = ()) -> Generator[None, None, None]:
     """Turn an error into a ``StoreCorrupt`` that says what to do, if the ledger has a row that cannot be used.
 

@@ -27,6 +27,7 @@ _WRITTEN_IN_PYTHON = {"contextmanager", "asynccontextmanager", "Condition", "Eve
 MAY_ACQUIRE = {
     ("domain/private_files.py", "open_plain"): "a file that is read, and locks nothing",
     ("domain/private_files.py", "open_private"): "the same",
+    ("domain/private_files.py", "_own"): "the same",
     ("stores/folder_files.py", "_of_file"): "the same",
     ("memory/backup.py", "sync_to_disk"): "the same",
     ("engine/workers.py", "__init__"): "nobody else knows this lock yet",
@@ -39,6 +40,7 @@ MAY_ACQUIRE = {
     ("ledger/postgres/turns.py", "__init__"): "nobody else knows this lock yet",
     ("ledger/postgres/turns.py", "enter"): "its block gives the turn back, however far this came",
     ("ledger/forking.py", "_before"): "what follows a fork releases it, however far this came",
+    ("ledger/copying.py", "_make_its_own"): "whoever opened the connection closes it, and so rolls back",
     ("ledger/coming_back.py", "_all_or_nothing"): "an interrupt rolls back the whole transaction",
     ("snapshots/stored_rows.py", "__init__"): "an empty folder for temporary files",
 }
