@@ -203,6 +203,9 @@ class Collections:
                     self._disconnect(api)
 
 
+_not_closed: set[str] = set()  # folders that this process has connected to, and not closed again
+
+
 class ChromaFolder(Collections):
     """One ``PersistentClient``. Only the process that owns the folder may open it."""
 
@@ -216,7 +219,7 @@ class ChromaFolder(Collections):
         self._private_until = 0.0
         self._queried: dict[str, NDArray[np.float32]] = {}  # namespaces that were prepared for queries, with a vector to ask
         self._reopening = False
-        self._asking = 0  # queries in progress
+        self._asking: set[object] = set()  # queries in progress
 
     @interruptible
     def _writing(self) -> Generator[None, None, None]:
@@ -237,19 +240,23 @@ class ChromaFolder(Collections):
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Read no .env file of the working directory. Send no telemetry, even with older versions of Chroma that can.
         settings = Settings(_env_file=None, anonymized_telemetry=False)  # pyright: ignore[reportCallIssue]
-        try:
-            client: Any = chromadb.PersistentClient(str(self.path), settings=settings)
-        except BaseException:
-            # Chroma caches a system even if it failed to start, and would return it the next time.
-            getattr(SharedSystemClient, "_identifier_to_system", {}).pop(str(self.path), None)
-            raise
+        name = str(self.path)
+        if name in _not_closed:
+            # Chroma caches a system even if it failed to start, or if an interrupt kept us from knowing or closing it. It would
+            # return it now, although the folder may be a new one.
+            getattr(SharedSystemClient, "_identifier_to_refcount", {}).pop(name, None)
+            left = getattr(SharedSystemClient, "_identifier_to_system", {}).pop(name, None)
+            with contextlib.suppress(Exception):
+                left.stop()
+        _not_closed.add(name)
+        self._client = client = chromadb.PersistentClient(name, settings=settings)
         self._make_files_private()
-        self._client = client
         return client._server
 
     def _disconnect(self, api: Any) -> None:  # noqa: ARG002
         client, self._client = self._client, None
         client.close()
+        _not_closed.discard(str(self.path))
         self._make_files_private()
 
     def _make_files_private(self) -> None:
@@ -263,18 +270,20 @@ class ChromaFolder(Collections):
         a thousand cases, cannot be queried any more: "Nothing found on disk" (version 1.5).
         """
         most = _MOST_BESIDE_LARGE if self._queried else MOST_OPEN
-        with self._lock:
-            if namespace in self._collections or len(self._collections) < most or self._asking:
-                return
-            self._reopening = True
+        mine = False
         try:
+            with self._lock:
+                if namespace in self._collections or len(self._collections) < most or self._asking:
+                    return
+                mine = self._reopening = True
             queried, self._queried = self._queried, {}
             self.close()
             self.open()
             for name, vector in queried.items():
                 self.prepare(name, vector)
         finally:
-            self._reopening = False
+            if mine:
+                self._reopening = False
 
     def prepare(self, namespace: str, vector: NDArray[np.float32]) -> None:
         """Load what a query needs, so that the first query does not wait for it."""
@@ -283,15 +292,15 @@ class ChromaFolder(Collections):
 
     def nearest_ids(self, namespace: str, vector: NDArray[np.float32], k: int) -> list[str]:
         """Return the ids of the (approximately) k nearest cases. While Chroma is opened again, raise at once."""
-        with self._lock:
-            if self._reopening:
-                raise StoreError("Chroma is being opened again")
-            self._asking += 1
+        asking = object()
         try:
+            with self._lock:
+                if self._reopening:
+                    raise StoreError("Chroma is being opened again")
+                self._asking.add(asking)
             return super().nearest_ids(namespace, vector, k)
         finally:
-            with self._lock:
-                self._asking -= 1
+            self._asking.discard(asking)
 
     def exists(self) -> bool:
         """Say whether anything exists at the path of the Chroma folder."""

@@ -24,6 +24,7 @@ from cascade_memory.domain.flag import Flag
 from cascade_memory.domain.interruptible import interruptible, take
 from cascade_memory.domain.patience import patience, patience_ends
 from cascade_memory.ledger.sqlite import SQLiteLedger
+from cascade_memory.stores import chroma
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs alarms")
 
@@ -239,3 +240,27 @@ def test_closing_again_goes_on_where_an_interrupt_has_ended_it(tmp_path: Path, m
     with CascadeMemory(tmp_path, embedder="hashing") as again:
         again.sync()
         assert (len(again), again.health().chroma) == (1, "clean")
+
+
+@pytest.mark.parametrize("verb", ["sync", "close"])
+def test_chroma_is_fed_again_after_an_interrupt_while_it_was_opened_or_closed(
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    memory = CascadeMemory(tmp_path, embedder="hashing")
+    memory.add("cool some mug", "put it into the fridge")
+    if verb == "close":
+        memory.sync()
+    with monkeypatch.context() as patched:
+        patched.setattr(chroma, "make_private", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            getattr(memory, verb)()
+    memory.close()
+    with CascadeMemory(tmp_path, embedder="hashing") as again:
+        again.add("heat some egg", "put it into the microwave")
+        again.sync()
+        again.rebuild()
+        assert again.health().chroma_lag == 0
+        assert all(check.ok for check in again.examine())

@@ -186,7 +186,7 @@ def _used(memory: CascadeMemory, name: str) -> str:
 
 def _is_interrupt(error: BaseException | None) -> bool:
     """Say whether an error is an interrupt, or was raised because of one: a soft limit counts as a failure of what it hits."""
-    return error is not None and (isinstance(error, _KINDS) or _is_interrupt(error.__cause__))
+    return error is not None and (isinstance(error, _KINDS) or _is_interrupt(error.__cause__ or error.__context__))
 
 
 _durations: dict[str, dict[str, deque[float]]] = {}  # of calls that were not interrupted, by options and by verb
