@@ -147,8 +147,12 @@ class Recording:
         with self._catching_up:  # one at a time, also where an interrupt has made somebody start another one
             try:
                 while self._goes_on():
-                    if self._caught_up(self._late[0], may_wait=may_wait):
-                        self._late.popleft()
+                    done = True  # also if it fails: then the others are not kept waiting
+                    try:
+                        done = self._caught_up(self._late[0], may_wait=may_wait)
+                    finally:
+                        if done:
+                            self._late.popleft()
             finally:
                 self._writing = False  # whoever waits starts another one
 
