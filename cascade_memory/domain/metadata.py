@@ -19,7 +19,7 @@ MetadataValue: TypeAlias = "str | int | float | bool | list[str] | list[int] | l
 Metadata: TypeAlias = Mapping[str, MetadataValue]
 
 MAX_METADATA_VALUES = 1_000  # that one call may bring, where each item of a list is one
-MAX_METADATA_BYTES = 16_384  # of their names and texts together, in UTF-8: half a second's work where all others are as long
+MAX_METADATA_BYTES = 16_384  # of their names and texts together, in UTF-8: a second's work where all others are as long
 RESERVED_PREFIX = "cascade_"  # the prefix of our own metadata keys in Chroma, beside the user's keys
 STORED_AT_MOST = 3  # times these limits: a case has what its recall, its reward and the memory itself noted
 _NUMBER_BYTES = 8

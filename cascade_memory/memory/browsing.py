@@ -137,7 +137,8 @@ class Browsing(Handle):
     def get(self, case_id: str, *, namespace: str | None = None) -> Case:
         """Return a stored case."""
         ledger, name = self._open().parts.ledger, self._in(namespace)
-        found = ledger.cases.by_id([check_id(case_id, "case_id")], self._engine.namespace_id(name))
+        case_id = check_id(case_id, "case_id")
+        found = ledger.cases.by_id([case_id], self._engine.namespace_id(name))
         if not found:
             raise UnknownCase(f"there is no case {case_id!r} in namespace {name!r}")
         return found[0]

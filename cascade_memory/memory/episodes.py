@@ -324,6 +324,7 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
 
     def _known(self, episode_id: str, namespace: str | None) -> Episode:
         """Return an episode of this namespace, or raise."""
+        episode_id = check_id(episode_id, "episode_id")
         found = self.get_episode(episode_id, namespace=namespace)
         if found is None:
             raise UnknownEpisode(f"there is no episode {episode_id!r} in namespace {self._in(namespace)!r}")

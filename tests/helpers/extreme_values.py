@@ -20,7 +20,7 @@ def fail(*_: object) -> Any:
 class Hostile:
     """An object all of whose methods raise."""
 
-    __len__ = __eq__ = __str__ = __repr__ = __index__ = __float__ = __bool__ = __iter__ = item = fail  # type: ignore[assignment]
+    __len__ = __eq__ = __str__ = __repr__ = __index__ = __float__ = __bool__ = item = fail  # type: ignore[assignment]
 
     def __hash__(self) -> int:
         return 1
