@@ -34,7 +34,7 @@ MAY_ACQUIRE = {
     "learning/learner.py": (1, "the same"),
     "assembly/cascade.py": (1, "a handle that is gone counts no more"),
     "ledger/connections.py": (1, "a part of such a try"),
-    "ledger/postgres/turns.py": (2, "a new lock that nobody else knows, and a block that gives the turn back, however far this came"),
+    "ledger/postgres/turns.py": (2, "a new lock that nobody else knows, and a block that gives the turn back"),
     "ledger/forking.py": (1, "what follows a fork releases it, however far this came"),
     "ledger/copying.py": (1, "whoever opened the connection closes it, and so rolls back"),
     "ledger/coming_back.py": (1, "an interrupt rolls back the whole transaction"),
