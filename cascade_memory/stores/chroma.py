@@ -249,7 +249,8 @@ class ChromaFolder(Collections):
             with contextlib.suppress(Exception):
                 left.stop()
         _not_closed.add(name)
-        self._client = client = chromadb.PersistentClient(name, settings=settings)
+        client: Any = chromadb.PersistentClient(name, settings=settings)
+        self._client = client
         self._make_files_private()
         return client._server
 
