@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import time
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Generic, Protocol, TypeVar
 
+from cascade_memory.domain.daemon import Daemon
 from cascade_memory.domain.flag import Flag
 
 _REST = 0.005  # seconds to wait before working, so that a recall right after a reward has the interpreter to itself
@@ -34,20 +35,19 @@ class EngineThread(Generic[E]):
     def __init__(self, engine: E, name: str, work: Callable[[E], object]) -> None:
         self._wake = Flag()
         weakref.finalize(engine, self._wake.set)
-        self._thread = threading.Thread(
-            target=_work_forever, args=(weakref.ref(engine), work, self._wake), name=f"cascade-memory-{name}", daemon=True
-        )
+        self._thread = Daemon(partial(_work_forever, weakref.ref(engine), work, self._wake), f"cascade-memory-{name}")
         self._thread.start()
 
     def wake(self) -> None:
         """Tell the thread that there is something to do."""
         self._wake.set()
+        if self._thread.is_lost:
+            self._thread.start()
 
     def finish(self) -> None:
         """Wait until the thread of a closed engine has ended; its current step may take some time."""
         self._wake.set()
-        if self._thread is not threading.current_thread():
-            self._thread.join(timeout=60)
+        self._thread.join(60)
 
 
 def _work_forever(engine: weakref.ref[E], work: Callable[[E], object], wake: Flag) -> None:

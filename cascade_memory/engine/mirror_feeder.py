@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from cascade_memory.domain.daemon import Daemon
 from cascade_memory.domain.flag import Flag
 from cascade_memory.domain.interruptible import interruptible, take
 from cascade_memory.domain.patience import patience
@@ -56,7 +57,7 @@ class MirrorFeeder:
         self.last_error: str | None = None
         with patience(1.0):  # opening a folder should not wait long
             self._try_to_own()
-        self._thread = threading.Thread(target=self._run, name="cascade-memory-feeder", daemon=True)
+        self._thread = Daemon(self._run, "cascade-memory-feeder")
 
     def start(self) -> None:
         """Begin to feed in the background."""
@@ -319,8 +320,7 @@ class MirrorFeeder:
         """Stop, feed the rest if asked to, close the mirror and note that it was closed cleanly."""
         self._stop.set()
         self._rest.set()
-        if self._thread.ident is not None:  # else it was never started
-            self._thread.join(timeout=60)
+        self._thread.join(60)
         held: list[bool] = []
         try:
             if not take(self._working, held, 60):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import functools
 import os
 import queue
 import threading
@@ -11,6 +12,8 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar, cast
+
+from cascade_memory.domain.daemon import Daemon
 
 _REST = 30.0  # seconds without work after which a thread ends
 
@@ -81,7 +84,7 @@ class Workers:
         self._lock = threading.Lock()
         self._idle: deque[queue.SimpleQueue[Job[object]]] = deque()  # the most recently used one is last
         self._waiting: deque[Job[object]] = deque()
-        self._threads: list[threading.Thread] = []
+        self._threads: list[Daemon] = []
 
     def give(self, job: Job[T]) -> None:
         """Let a thread make a call: an idle one, a new one, or the next one that becomes free."""
@@ -94,6 +97,7 @@ class Workers:
             finally:
                 if inboxes:
                     inboxes[0].put(work)  # also after an interrupt: nobody else knows of this thread now
+            self._threads = [thread for thread in self._threads if not thread.is_lost]
             given = bool(inboxes) or not (self._most is None or len(self._threads) < self._most)
             if given and not inboxes:
                 self._waiting.append(work)
@@ -104,7 +108,7 @@ class Workers:
 
     def _hire(self, job: Job[object]) -> bool:
         """Start a thread for a job; return False if none can be started, or if Python is shutting down."""
-        thread = threading.Thread(target=self._work, args=(queue.SimpleQueue(), job), name=self._name, daemon=True)
+        thread = Daemon(functools.partial(self._work, queue.SimpleQueue(), job), self._name)
         try:
             thread.start()
         except RuntimeError:
@@ -135,8 +139,7 @@ class Workers:
     def _ends(self, inbox: queue.SimpleQueue[Job[object]]) -> bool:
         with self._lock, contextlib.suppress(ValueError):
             self._idle.remove(inbox)  # raises if it is missing: the thread was given a job just now
-            if (me := threading.current_thread()) in self._threads:
-                self._threads.remove(me)
+            self._threads = [thread for thread in self._threads if not thread.is_current]
             return True
         return False
 

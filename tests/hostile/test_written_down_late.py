@@ -18,6 +18,7 @@ from inside import engine_of
 from stopped_writer import stopped_writer
 
 from cascade_memory import CascadeMemory
+from cascade_memory.domain.daemon import Daemon
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.engine import recording
 from cascade_memory.errors import EpisodeClosed, StoreBusy, UnknownEpisode
@@ -152,15 +153,15 @@ def test_what_another_process_forgot_meanwhile_does_not_come_back(memory: Cascad
 def test_where_no_thread_can_be_started_a_recall_is_not_written_down_and_comes_in_time(
     memory: CascadeMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    start = threading.Thread.start
+    start = Daemon.start
 
-    def fails(thread: threading.Thread) -> None:
+    def fails(thread: Daemon) -> None:
         if thread.name == "cascade-memory-late":
             raise RuntimeError("can't start new thread")
         start(thread)
 
     with stopped_writer(tmp_path / "m"):
-        monkeypatch.setattr(threading.Thread, "start", fails)
+        monkeypatch.setattr(Daemon, "start", fails)
         began = time.perf_counter()
         recall = memory.recall("task 1 of kind 1")
         assert time.perf_counter() - began < _DEADLINE + _SLACK

@@ -33,6 +33,7 @@ from interrupted_verbs import VERBS, Acknowledged, Trial
 from tqdm import tqdm
 
 from cascade_memory import CascadeMemory
+from cascade_memory.errors import CascadeError
 
 _KEPT = 30  # exceptions whose tracebacks are kept at a time
 _HANGS = 40.0  # seconds after which the whole run ends with the stacks of all threads
@@ -229,7 +230,9 @@ class Run:
             results, error = _WAYS[way](trial.call, delays, kind)
             if error is None:
                 known.append(time.perf_counter() - began)
-            elif _is_interrupt(error):
+            elif _is_interrupt(error) or (
+                kind is SoftLimit and isinstance(error, CascadeError)
+            ):  # a row that it hit is left out
                 summary.interrupted[name] += 1
                 summary.by[way] += 1
             else:

@@ -1,0 +1,68 @@
+"""A background thread whose start waits for nothing, so that no interrupt makes it wait for ever.
+
+``threading.Thread.start`` waits until the new thread runs. An exception that is set into a thread at the moment in which it
+starts another one hits that one instead (up to Python 3.11): it dies unborn, and the first one waits for ever.
+"""
+
+from __future__ import annotations
+
+import _thread
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+_UNBORN = 1.0  # seconds after which a thread that does not run never will
+_LOOK = 0.002
+
+
+class Daemon:
+    """A thread that does one piece of work, and that nobody waits for when Python exits.
+
+    >>> done = []
+    >>> daemon = Daemon(lambda: done.append(1), "example")
+    >>> daemon.start()
+    >>> daemon.join(10.0)
+    >>> done
+    [1]
+    """
+
+    def __init__(self, work: Callable[[], object], name: str) -> None:
+        self._work, self.name = work, name
+        self._asked = 0.0  # on the monotonic clock: when it was started
+        self._claim = deque((True,))  # the thread that takes the one item does the work
+        self._me = 0
+        self._over = False
+
+    def start(self) -> None:
+        """Begin; raise RuntimeError if no thread can be started. A thread that died unborn may be started again."""
+        self._asked = time.monotonic()
+        _thread.start_new_thread(self._run, ())
+
+    def _run(self) -> None:
+        try:
+            self._claim.pop()
+        except IndexError:
+            return
+        try:
+            self._me = threading.get_ident()
+            threading.current_thread().name = self.name
+            self._work()
+        finally:
+            self._over = True
+
+    @property
+    def is_lost(self) -> bool:
+        """True if it was started and died unborn."""
+        return bool(self._claim and self._asked) and time.monotonic() > self._asked + _UNBORN
+
+    @property
+    def is_current(self) -> bool:
+        """True on the thread itself."""
+        return self._me == threading.get_ident()
+
+    def join(self, seconds: float) -> None:
+        """Wait for its end, but no longer than so many seconds."""
+        until = time.monotonic() + seconds
+        while self._asked and not (self._over or self.is_current or self.is_lost) and time.monotonic() < until:
+            time.sleep(_LOOK)
