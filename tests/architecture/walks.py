@@ -5,7 +5,7 @@
 
 A call counts where it enters a function of the package, on whichever thread. It is a change of file where its caller, the
 nearest one that belongs to the package, stands in another file. Going on after a ``yield`` (the end of a ``with`` block of a
-context manager) is no call.
+context manager) is no call. What ``interruptible`` does around a context manager counts as little as what ``contextlib`` does.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import cascade_memory
 
 ROOT = str(Path(cascade_memory.__file__).parent)
 _GENERATED = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<lambda>")  # part of the function around them
+_AROUND = ROOT + "/domain/interruptible.py"
 _RESUME = dis.opmap.get("RESUME")  # since Python 3.11: the instruction at which a function begins, or goes on
 
 
@@ -49,10 +50,10 @@ def walk_of(work: Callable[[], object]) -> Walk:
 
     def note(frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
-        if event != "call" or not code.co_filename.startswith(ROOT) or code.co_name in _GENERATED or _goes_on(frame):
+        if event != "call" or not _is_ours(code.co_filename) or code.co_name in _GENERATED or _goes_on(frame):
             return
         caller = frame.f_back
-        while caller is not None and not caller.f_code.co_filename.startswith(ROOT):
+        while caller is not None and not _is_ours(caller.f_code.co_filename):
             caller = caller.f_back
         with noting:
             walk.calls += 1
@@ -67,6 +68,10 @@ def walk_of(work: Callable[[], object]) -> Walk:
         sys.setprofile(None)
         threading.setprofile(None)  # type: ignore[arg-type]
     return walk
+
+
+def _is_ours(file: str) -> bool:
+    return file.startswith(ROOT) and file != _AROUND
 
 
 def _goes_on(frame: FrameType) -> bool:
