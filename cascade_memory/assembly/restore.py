@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sqlite3
 import time
@@ -12,7 +11,7 @@ from pathlib import Path
 from cascade_memory.assembly import folder, opened
 from cascade_memory.assembly.owner_lock import OwnerLock
 from cascade_memory.domain.private_files import has_one_name, make_folder, make_private
-from cascade_memory.domain.sqlite_files import BESIDE, connect
+from cascade_memory.domain.sqlite_files import BESIDE, connected
 from cascade_memory.errors import InvalidInput, StoreCorrupt, StoreError, StoreUnwritable
 from cascade_memory.ledger.copying import put_copy, verified
 from cascade_memory.ledger.structure import check_structure
@@ -110,7 +109,7 @@ def _let_go_of(ledger: Path) -> bool:
     if not os.path.lexists(ledger):
         return False
     try:
-        with contextlib.closing(connect(ledger, isolation_level=None, timeout=2)) as connection:
+        with connected(ledger, isolation_level=None, timeout=2) as connection:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             connection.execute("BEGIN EXCLUSIVE")
             connection.execute("COMMIT")

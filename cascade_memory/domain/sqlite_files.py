@@ -10,9 +10,11 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.domain.private_files import open_plain
 from cascade_memory.errors import StoreCorrupt, StoreUnwritable
 
@@ -49,6 +51,18 @@ def connect(database: Path, option: str = "", **options: Any) -> sqlite3.Connect
         connection.close()
         raise
     return connection
+
+
+@interruptible
+def connected(database: Path, option: str = "", **options: Any) -> Generator[sqlite3.Connection, None, None]:
+    """Connect as ``connect`` does for the time of a block, and close the connection wherever an interrupt comes."""
+    opened: list[sqlite3.Connection] = []
+    try:
+        opened.append(connect(database, option, **options))
+        yield opened[0]
+    finally:
+        for connection in opened:
+            connection.close()
 
 
 def check_files(database: Path, *, reading: bool = False) -> None:

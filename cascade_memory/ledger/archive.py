@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from typing import Any
 
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.private_files import create_file
-from cascade_memory.domain.sqlite_files import connect
+from cascade_memory.domain.sqlite_files import connected
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.ledger import action_log, redeeming, transfer
 from cascade_memory.ledger.copying import verified
@@ -52,7 +51,7 @@ class SQLiteArchive(SQLArchive):
         with self._connections.read() as connection:
             create_file(target)  # created with private permissions; SQLite fills it
             connection.execute("VACUUM INTO ?", (str(target),))
-            with contextlib.closing(connect(target)) as copy:
+            with connected(target) as copy:
                 copy.execute("PRAGMA secure_delete = ON")
                 # The copy has no Chroma yet, and must not share the one of the original.
                 copy.execute("DELETE FROM meta WHERE key LIKE 'mirror%' OR key = 'identity'")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import sqlite3
 from pathlib import Path
 
 from cascade_memory.domain.private_files import create_file
-from cascade_memory.domain.sqlite_files import connect
+from cascade_memory.domain.sqlite_files import connected
 from cascade_memory.errors import StoreCorrupt, StoreError
 from cascade_memory.ledger import redeeming
 from cascade_memory.ledger.audit import first_fault
@@ -24,8 +23,8 @@ def put_copy(source: Path, target: Path) -> None:
     if not target.exists():
         create_file(target)
     with (
-        contextlib.closing(connect(source, "mode=ro")) as from_,
-        contextlib.closing(connect(target, isolation_level=None, timeout=5)) as to,
+        connected(source, "mode=ro") as from_,
+        connected(target, isolation_level=None, timeout=5) as to,
     ):
         try:
             # Until this is closed: another process may have opened it since the check.
@@ -56,7 +55,7 @@ def _make_its_own(copy: sqlite3.Connection) -> None:
 def verified(path: Path) -> dict[str, int]:
     """Read a ledger file completely without changing it; return counts of its content, or raise if it is damaged."""
     try:
-        with contextlib.closing(connect(path, "mode=ro")) as connection, at_most(connection, LONGEST_VALUE):
+        with connected(path, "mode=ro") as connection, at_most(connection, LONGEST_VALUE):
             return _read(connection, path)
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter if SQLite's own message is not UTF-8
         raise StoreCorrupt(f"{path} is not a readable ledger ({error}); nothing was changed") from error

@@ -68,8 +68,8 @@ def _lets_go(node: ast.AST) -> bool:
         return bool(node.finalbody) or any(
             one.type is None or "BaseException" in ast.unparse(one.type) for one in node.handlers
         )
-    # A connection ends its transaction when it is closed.
-    return isinstance(node, ast.With) and any("closing(" in ast.unparse(one.context_expr) for one in node.items)
+    # A connection ends its transaction when it is closed. ``contextlib.closing`` is written in Python.
+    return isinstance(node, ast.With) and any("connected(" in ast.unparse(one.context_expr) for one in node.items)
 
 
 def _unsafe(tree: ast.AST, *, held: bool = False) -> Iterator[int]:
@@ -116,7 +116,8 @@ def test_nothing_that_holds_something_is_written_in_python():
         ("try:\n    def later():\n        lock.acquire()\nfinally:\n    lock.release()", True),
         ("try:\n    take(lock, held)\n    work()\nfinally:\n    if True in held:\n        lock.release()", False),
         ("try:\n    connection.execute('BEGIN')\nexcept BaseException:\n    connection.rollback()", False),
-        ("with closing(connect(path)) as connection:\n    connection.execute('BEGIN EXCLUSIVE')", False),
+        ("with connected(path) as connection:\n    connection.execute('BEGIN EXCLUSIVE')", False),
+        ("with closing(connect(path)) as connection:\n    connection.execute('BEGIN EXCLUSIVE')", True),
         ("with lock:\n    work()", False),
         ("os.close(os.open(path, flags))", False),
         ("connection.execute('SELECT 1')", False),

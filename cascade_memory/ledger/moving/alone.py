@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import sqlite3
 from collections.abc import Generator
 from pathlib import Path
 
 from cascade_memory.domain.interruptible import interruptible
-from cascade_memory.domain.sqlite_files import connect
+from cascade_memory.domain.sqlite_files import connected
 from cascade_memory.errors import StoreCorrupt, StoreError
 from cascade_memory.ledger.explained import FAILURES, explain
 
@@ -19,7 +18,7 @@ _PATIENCE = 2.0  # seconds: a process may just be closing it
 def read_alone(path: Path) -> Generator[sqlite3.Connection, None, None]:
     """Yield a connection that sees one state; raise if the file is open anywhere, or is damaged."""
     try:
-        with contextlib.closing(connect(path, isolation_level=None, timeout=_PATIENCE)) as connection:
+        with connected(path, isolation_level=None, timeout=_PATIENCE) as connection:
             try:
                 connection.execute("PRAGMA locking_mode = EXCLUSIVE")
                 connection.execute("BEGIN EXCLUSIVE")
