@@ -5,15 +5,16 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, cast, get_args
 
 from cascade_memory.domain.display import by_whom, number
 from cascade_memory.domain.metadata import MetadataValue
+from cascade_memory.domain.quoting import quoted
 from cascade_memory.domain.trajectory import Solution, Trajectory, solution_text
 from cascade_memory.domain.validation import check_word
-from cascade_memory.errors import UnknownEpisode
+from cascade_memory.errors import InvalidInput, UnknownEpisode
 from cascade_memory.looks.card import Card, Entry, Facts
 from cascade_memory.visible import shown_visibly
 
@@ -33,6 +34,17 @@ def check_source(source: object) -> str:
     'human'
     """
     return source if type(source) is str and source in SOURCES else check_word(source, SOURCES, "source")
+
+
+def check_sources(sources: object) -> tuple[str, ...]:
+    """Check several sources, as of ``retain_from``.
+
+    >>> check_sources({"host"})
+    ('host',)
+    """
+    if isinstance(sources, str) or not isinstance(sources, Collection):
+        raise InvalidInput(f"retain_from must be a collection of sources, such as ('host', 'human'), not {quoted(sources)}")
+    return tuple(check_source(source) for source in cast("Collection[object]", sources))
 
 
 def check_status(status: object) -> str:

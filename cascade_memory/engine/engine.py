@@ -70,8 +70,7 @@ class Engine:
         self.signing = Signing(parts.ledger.facts)
         self.alarms = Alarms()
         self._prepared = not isinstance(parts.embedder, LoadsModel)
-        self._closed = False  # no verb works any more
-        self._released = False
+        self._closed = self._released = False  # no verb works any more; and nothing is held any more
         self._last_used = 0.0
         check_embedder(parts.ledger, parts.embedder, parts.place)
         self._follower = Follower(parts.ledger, parts.rereads, self._drop_outdated)
@@ -271,11 +270,10 @@ class Engine:
 
         What a person has decided meanwhile, in any process, stands.
         """
-        convicts = state.standings.convicts()
-        for actor in convicts:
+        if convicts := state.standings.convicts():
             action = NewAction(kind="quarantine", note=RECORD)
-            self.parts.ledger.actors.quarantine(state.namespace_id, actor, action, unless_decided=True)
-        if convicts:
+            for actor in convicts:
+                self.parts.ledger.actors.quarantine(state.namespace_id, actor, action, unless_decided=True)
             self.follow()
 
     def suspects(self, namespace: str | None = None) -> tuple[str, ...]:

@@ -56,13 +56,3 @@ def forget(connection: Connection, number: int) -> bool:
     connection.execute(SET_FACT, (GREATEST, str(max(number, ever(connection)))))
     connection.execute("DELETE FROM namespace WHERE id = ?", (number,))
     return True
-
-
-def who(connection: Connection, namespace: int, actor: str | None) -> int:
-    """Count the entries of a namespace's audit log that name somebody: this actor, or (None) anybody."""
-    of_actor = "kind IN ('quarantine', 'release')"  # their subject is one
-    names, values = f"(actor IS NOT NULL OR ({of_actor} AND subject IS NOT NULL))", ()
-    if actor is not None:
-        names, values = f"(actor = ? OR ({of_actor} AND subject = ?))", (actor, actor)
-    query = f"SELECT count(*) FROM action WHERE namespace = ? AND {names}"
-    return int(connection.execute(query, (namespace, *values)).fetchone()[0])

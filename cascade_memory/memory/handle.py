@@ -14,11 +14,10 @@ from cascade_memory.domain.actions import check_actor
 from cascade_memory.domain.case_text import CaseText, task_alone
 from cascade_memory.domain.cost import Costs
 from cascade_memory.domain.display import shorten
-from cascade_memory.domain.episode import check_source
+from cascade_memory.domain.episode import check_source, check_sources
 from cascade_memory.domain.exposure import Exposure
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.patience import patience
-from cascade_memory.domain.quoting import quoted
 from cascade_memory.domain.records import Unkept
 from cascade_memory.domain.reward_channel import check_caps
 from cascade_memory.domain.tickets import Tickets, check_tickets
@@ -27,7 +26,7 @@ from cascade_memory.domain.validation import check_callable, check_duration, che
 from cascade_memory.engine.door import Incoming
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.request import RecallRequest
-from cascade_memory.errors import CascadeError, InvalidInput, MemoryClosed, RedactionFailed
+from cascade_memory.errors import CascadeError, MemoryClosed, RedactionFailed
 from cascade_memory.insight.learned import learned_by
 from cascade_memory.insight.measuring import report_of
 from cascade_memory.insight.plot import Plot, plot_rewards
@@ -81,7 +80,7 @@ class Handle:
         self._exposure = exposure
         self._template = template or render
         self._retain_at = check_reward(retain_at, "retain_at")
-        self._retain_from = _sources(retain_from)
+        self._retain_from = check_sources(retain_from)
         check_callable(case_text, "case_text")
         self._case_text = case_text or task_alone
         self._deadline = None if deadline is None else check_duration(deadline, "deadline")
@@ -396,9 +395,3 @@ def _gone(engine: Engine) -> str | None:
     except CascadeError as error:
         return f"ledger: {type(error).__name__}: {error}"
     return None
-
-
-def _sources(given: Collection[str]) -> tuple[str, ...]:
-    if isinstance(given, str) or not isinstance(given, Collection):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidInput(f"retain_from must be a collection of sources, such as ('host', 'human'), not {quoted(given)}")
-    return tuple(check_source(source) for source in given)

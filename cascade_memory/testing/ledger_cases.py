@@ -230,6 +230,22 @@ class LedgerEpisodesContract(LedgerMaterial):
         assert (found.status, found.reward) == ("censored", None)
         assert [(change.closes, change.ref) for change in ledger.tail(before)] == [(True, key)]
 
+    def test_an_episode_is_closed_by_the_recall_that_opened_it(self) -> None:
+        """Another recall of it does not close it, nor does anything once its run has ended."""
+        ledger = self._ledger()
+        first, second = (ledger.record(self._recall("e1")) for _ in range(2))
+        ledger.episodes.close_opened_by(second)
+        assert [one.status for one in [ledger.episodes.one("e1")] if one] == ["open"]
+        before = ledger.head()
+        for _ in range(2):
+            ledger.episodes.close_opened_by(first)
+        assert [one.status for one in [ledger.episodes.one("e1")] if one] == ["censored"]
+        assert len(ledger.tail(before, 10)) == 1
+        ended = ledger.record(self._recall("e2"))
+        ledger.episodes.finish("e2", 1, "ok", "tried")
+        ledger.episodes.close_opened_by(ended)
+        assert [one.status for one in [ledger.episodes.one("e2")] if one] == ["open"]
+
     def test_a_report_is_taken_back_where_that_is_asked_for(self) -> None:
         """Only an agent's own report can be withdrawn; a reward from another source stays."""
         ledger = self._ledger()

@@ -187,7 +187,8 @@ def test_what_could_not_be_written_is_not_said_to_be(memory, monkeypatch):
     def broken(*_, **__):
         raise OSError("disk on fire")
 
-    monkeypatch.setattr(engine_of(memory).parts.ledger, "record", broken)
+    for verb in ("record", "settle"):
+        monkeypatch.setattr(engine_of(memory).parts.ledger, verb, broken)
     with pytest.warns(RuntimeWarning, match="disk on fire"):
         answer = Verbs(memory).recall_cases(TASK)
     assert "episode_id" not in answer

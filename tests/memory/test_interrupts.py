@@ -29,24 +29,26 @@ from cascade_memory.stores import chroma
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs alarms")
 
 _WRITER = """
-import sqlite3, sys, time
+import sqlite3, sys
 connection = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=2)
 connection.execute("BEGIN IMMEDIATE")
 connection.execute("INSERT INTO event (at, kind, payload) VALUES (0, 'test', '{}')")
 print("writing", flush=True)
-time.sleep(float(sys.argv[2]))
+sys.stdin.readline()
 connection.execute("COMMIT")
 """
 
 
 @contextlib.contextmanager
-def _writer(folder: Path, seconds: float) -> Generator[None, None, None]:
-    """Let another process write meanwhile; it must be able to."""
-    command = [sys.executable, "-c", _WRITER, str(folder / "ledger.sqlite3"), str(seconds)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+def _writer(folder: Path) -> Generator[Callable[[], object], None, None]:
+    """Let another process write; it must be able to. It goes on until it is told to end, or the block does."""
+    command = [sys.executable, "-c", _WRITER, str(folder / "ledger.sqlite3")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdin is not None
         assert writer.stdout is not None
         assert writer.stdout.readline() == "writing\n"
-        yield
+        yield writer.stdin.close
+        writer.stdin.close()
     assert writer.returncode == 0
 
 
@@ -63,13 +65,18 @@ def _within(seconds: float, work: Callable[[], Any]) -> Any:
 def test_ctrl_c_while_another_process_writes_locks_nobody_out(tmp_path: Path):
     with CascadeMemory(tmp_path, embedder="hashing") as memory:
         memory.add("cool some mug", "put it into the fridge")
-        with _writer(tmp_path, 1.0):
-            presses = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+        with _writer(tmp_path) as end:
+
+            def press() -> None:
+                os.kill(os.getpid(), signal.SIGINT)
+                end()
+
+            presses = threading.Timer(0.5, press)  # by then, ``add`` waits
             presses.start()
             with pytest.raises(KeyboardInterrupt) as kept:  # its traceback stays until the end
                 memory.add("heat some egg", "put it into the microwave")
         assert len(memory) == 1
-        with _writer(tmp_path, 0.0):  # other processes are not locked out
+        with _writer(tmp_path):  # other processes are not locked out
             pass
         _within(10, lambda: memory.add("heat some cup", "put it into the microwave"))
         assert memory.reward(memory.recall("heat a cup").episode_id, 1.0, solution="as before")

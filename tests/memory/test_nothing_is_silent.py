@@ -155,7 +155,7 @@ def test_of_thousands_of_namespaces_a_few_are_named(ram: CascadeMemory):
         ({"retain_from": "host"}, r"retain_from must be a collection of sources, such as \('host', 'human'\), not 'host'"),
         ({"retain_from": 3}, "retain_from must be a collection of sources"),
         ({"retain_from": ["nobody"]}, "source must be one of host, human, env, judge, user, agent, not 'nobody'"),
-        ({"retain_at": 2}, r"retain_at must lie in \[0, 1\], not 2.0"),
+        ({"retain_at": 2}, r"retain_at must lie in \[0, 1\], not 2"),
         ({"retain_at": "1"}, "retain_at must be a number"),
     ],
 )

@@ -29,6 +29,8 @@ ELSEWHERE = {
         "RunnableSequence create_retriever_tool ainvoke invoke with_config callbacks document"
     ),
     "LangChain: what other retrievers have that becomes ours": "vectorstore as_retriever search_kwargs",
+    "LangChain: how a chain falls back on another one": "with_fallbacks",
+    "LangGraph: the part of a stream that asks a person": "__interrupt__",
     "LangChain's human in the loop": "HumanInTheLoopMiddleware interrupt_mode per_call",
     "LangGraph and LangMem": "interrupt_before interrupt_after user_id create_search_memory_tool memories",
     "langchain-experimental's PickBest": (
@@ -37,7 +39,7 @@ ELSEWHERE = {
     "mem0's memory, as its documentation calls it": "m",
     "LlamaIndex: classes, their arguments, and what our retriever inherits": (
         "ReActAgent AgentWorkflow RetrieverQueryEngine ContextChatEngine RetrieverTool from_args from_defaults ctx "
-        "max_iterations wait_for_event aretrieve CodeActAgent"
+        "max_iterations wait_for_event aretrieve CodeActAgent handler.cancel_run"
     ),
     "MCP's clients": "get_tools langchain-mcp-adapters claude_desktop_config.json .cursor/mcp.json .vscode/mcp.json",
     "Hugging Face: the form of a name, and a model": "owner/name Alibaba-NLP/gte-reranker-modernbert-base",
@@ -61,6 +63,21 @@ VERBATIM = {
     "messages of ours, shortened or filled in": ("TypeError: CascadeMemory takes no option ...", "declare `cascade: dict`"),
     "a header of HTTP": ("Host: 127.0.0.1:8765",),
     "LaTeX": (r"\boxed{}",),
+    "where other programs write a password": tuple(
+        [
+            'setPassword("...")',
+            ".htpasswd",
+            ".pgpass",
+            "htpasswd -b file ann ...",
+            "net use",
+            "-password ...",
+            'getenv("DB_PASSWORD", "...")',
+            "PASSWORD '...'",
+            "IDENTIFIED BY '...'",
+            'auth=("ann", "...")',
+        ]
+    ),
+    "words of chat templates": ("<|im_end|>", r"<\|im_end\|>"),
     "for mkdocs": ("mkdocs build --strict",),
     "for pip": ('-c constraints.txt -e ".[langchain,local]"',),
 }
