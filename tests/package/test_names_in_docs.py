@@ -29,8 +29,7 @@ ELSEWHERE = {
         "RunnableSequence create_retriever_tool ainvoke invoke with_config callbacks document"
     ),
     "LangChain: what other retrievers have that becomes ours": "vectorstore as_retriever search_kwargs",
-    "LangChain: how a chain falls back on another one": "with_fallbacks",
-    "LangGraph: the part of a stream that asks a person": "__interrupt__",
+    "LangChain: how a chain falls back on another one; LangGraph: what asks a person": "with_fallbacks __interrupt__",
     "LangChain's human in the loop": "HumanInTheLoopMiddleware interrupt_mode per_call",
     "LangGraph and LangMem": "interrupt_before interrupt_after user_id create_search_memory_tool memories",
     "langchain-experimental's PickBest": (
@@ -63,19 +62,9 @@ VERBATIM = {
     "messages of ours, shortened or filled in": ("TypeError: CascadeMemory takes no option ...", "declare `cascade: dict`"),
     "a header of HTTP": ("Host: 127.0.0.1:8765",),
     "LaTeX": (r"\boxed{}",),
-    "where other programs write a password": tuple(
-        [
-            'setPassword("...")',
-            ".htpasswd",
-            ".pgpass",
-            "htpasswd -b file ann ...",
-            "net use",
-            "-password ...",
-            'getenv("DB_PASSWORD", "...")',
-            "PASSWORD '...'",
-            "IDENTIFIED BY '...'",
-            'auth=("ann", "...")',
-        ]
+    "where other programs write a password": (
+        *('setPassword("...")|.htpasswd|.pgpass|htpasswd -b file ann ...|net use|-password ...'.split("|")),  # noqa: SIM905
+        *('getenv("DB_PASSWORD", "...")|PASSWORD \'...\'|IDENTIFIED BY \'...\'|auth=("ann", "...")'.split("|")),  # noqa: SIM905
     ),
     "words of chat templates": ("<|im_end|>", r"<\|im_end\|>"),
     "for mkdocs": ("mkdocs build --strict",),
