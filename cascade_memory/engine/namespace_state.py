@@ -221,12 +221,13 @@ class NamespaceState:
         if not self.busy:
             return False
         with self._learning, self._calculating():
+            was_torn = self._torn
             try:
                 return self._learn(outcomes=outcomes)
             except (CascadeError, OSError):
                 raise
-            except BaseException:  # an interrupt, above all: nobody knows how much of it was learned
-                self._torn = True
+            except BaseException as error:  # an interrupt, above all: nobody knows how much of it was learned
+                self._torn = not (was_torn and isinstance(error, Exception))  # what fails again is an error of the ranker
                 raise
 
     def _learn(self, *, outcomes: bool) -> bool:
