@@ -69,16 +69,25 @@ def interruptible(work: Callable[P, Generator[T, None, None]]) -> Callable[P, Ab
     return made
 
 
+def _nothing() -> Generator[None, None, None]:
+    """Stand for a generator that is gone: the collector of cycles forgets who refers to it, and then closes it by itself."""
+    yield from ()
+
+
+_ENDED: Any = _nothing()
+next(_ENDED, None)
+
+
 def _leave(
     held: Callable[[], Any], kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
 ) -> bool:
     """Go on after the ``yield``, or raise the error there; return whether the generator has dealt with the error."""
     del kind
     if error is None:
-        next(held(), None)  # no variable holds the generator while an interrupt may come
+        next(held() or _ENDED, None)  # no variable holds the generator while an interrupt may come
         return False
     try:
-        held().throw(error)
+        (held() or _ENDED).throw(error)
     except StopIteration as ended:
         return ended is not error
     except BaseException as raised:

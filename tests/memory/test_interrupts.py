@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import queue
 import random
@@ -168,6 +169,30 @@ def test_what_a_traceback_keeps_half_read_is_in_nobodys_way(place: str, kind: ty
     assert ledger.connections.vacuum() == ""
     ledger.close()
     del kept
+
+
+def test_a_block_in_a_cycle_of_references_is_left_by_the_collector(monkeypatch: pytest.MonkeyPatch):
+    said: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", said.append)
+
+    @interruptible
+    def block() -> Iterator[None]:
+        try:
+            yield
+        finally:
+            said.append("left")
+
+    def holder(cycle: list[object]) -> Iterator[None]:
+        with block():
+            yield
+
+    cycle: list[object] = []
+    holding = holder(cycle)
+    next(holding)
+    cycle += [cycle, holding]
+    del cycle, holding
+    gc.collect()
+    assert said == ["left"]
 
 
 def test_patience_does_not_outlive_its_block(alarms: Any):

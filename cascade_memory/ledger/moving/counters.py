@@ -49,5 +49,5 @@ def go_on_after(connection: Connection, greatest: Mapping[str, int]) -> None:
         elif table in KEYS:
             connection.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
             connection.execute("INSERT INTO sqlite_sequence VALUES (?, ?)", (table, key))
-        else:
+        elif connection.execute("SELECT coalesce(max(id), 0) < ? FROM namespace", (key,)).fetchone()[0]:
             connection.execute(SET_FACT, (numbering.GREATEST, str(key)))
