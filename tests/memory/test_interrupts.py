@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -88,30 +89,33 @@ def test_ctrl_c_while_another_process_writes_locks_nobody_out(tmp_path: Path):
 @pytest.fixture
 def alarms(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[], object], float], BaseException | None]]:
     """Let an alarm interrupt a call that repeats itself; return what was raised."""
-    armed = False
     monkeypatch.setattr(sys, "unraisablehook", list[object]().append)  # of a second interrupt, while a block is being closed
 
-    def ring(*_: object) -> None:
-        if armed:
-            raise KeyboardInterrupt
-
     def interrupted(work: Callable[[], object], seconds: float) -> BaseException | None:
-        nonlocal armed
         found: BaseException | None = None
-        armed = True
         try:
             signal.setitimer(signal.ITIMER_REAL, seconds, 3e-5)  # an impatient user
             while True:
                 work()
         except KeyboardInterrupt as error:
-            armed = False
             found = error
         signal.setitimer(signal.ITIMER_REAL, 0)
         return found
 
+    def ring(number: int, frame: types.FrameType | None) -> None:
+        if frame is not None and frame.f_code is not interrupted.__code__ and _is_under(frame, interrupted.__code__):
+            raise KeyboardInterrupt
+
     before = signal.signal(signal.SIGALRM, ring)
     yield interrupted
+    signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
+
+
+def _is_under(frame: types.FrameType | None, code: types.CodeType) -> bool:
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back
+    return frame is not None
 
 
 def _moments(alarms: Any, work: Callable[[], object], intact: Callable[[], bool], count: int = 1_000) -> int:
