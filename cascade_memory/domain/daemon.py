@@ -50,6 +50,8 @@ class Daemon:
             self._work()
         finally:
             self._over = True
+            # Up to Python 3.12, ``threading`` counts a thread that it has not started itself for ever.
+            getattr(threading, "_active", {}).pop(threading.get_ident(), None)
 
     @property
     def is_lost(self) -> bool:

@@ -108,7 +108,9 @@ class Workers:
 
     def _hire(self, job: Job[object]) -> bool:
         """Start a thread for a job; return False if none can be started, or if Python is shutting down."""
-        thread = Daemon(functools.partial(self._work, queue.SimpleQueue(), job), self._name)
+        inbox: queue.SimpleQueue[Job[object]] = queue.SimpleQueue()
+        inbox.put(job)  # the thread itself must not refer to it: that would keep its result for as long as the thread lives
+        thread = Daemon(functools.partial(self._work, inbox), self._name)
         try:
             thread.start()
         except RuntimeError:
@@ -116,7 +118,8 @@ class Workers:
         self._threads.append(thread)  # a thread that an interrupt has kept out of here does its work all the same
         return True
 
-    def _work(self, inbox: queue.SimpleQueue[Job[object]], job: Job[object] | None) -> None:
+    def _work(self, inbox: queue.SimpleQueue[Job[object]]) -> None:
+        job: Job[object] | None = inbox.get()
         while True:
             while job is not None:
                 job.run()

@@ -67,6 +67,15 @@ def _within(seconds: float, work: Callable[[], Any]) -> Any:
         pytest.fail("it hangs")
 
 
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Let SIGINT raise, whatever a shell in the background or another test has made of it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_while_another_process_writes_locks_nobody_out(tmp_path: Path):
     with CascadeMemory(tmp_path, embedder="hashing") as memory:
         memory.add("cool some mug", "put it into the fridge")
