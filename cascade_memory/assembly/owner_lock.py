@@ -9,7 +9,7 @@ import weakref
 from collections import deque
 from pathlib import Path
 
-from cascade_memory.domain.private_files import FILE, has_one_name
+from cascade_memory.domain.private_files import FILE, PLAIN, check_one_name
 from cascade_memory.errors import StoreError, StoreUnwritable
 
 if sys.platform == "win32":
@@ -24,7 +24,6 @@ else:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-_PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _held: weakref.WeakSet[OwnerLock] = weakref.WeakSet()
 
 
@@ -58,10 +57,10 @@ class OwnerLock:
     def _lock_file(self, files: list[int]) -> bool:
         """Open the file, note its handle, and lock it; return False if another process holds the lock."""
         try:
-            _check(self._path)  # a device may do something as soon as it is opened
-            files.extend(
-                map(os.open, (self._path,), (os.O_RDWR | os.O_CREAT | _PLAIN,), (FILE,))
-            )  # opened and noted in one step
+            # Before: a device may do something as soon as it is opened, and a file with a second name may be another program's.
+            check_one_name(self._path, called="it")
+            flags = os.O_RDWR | os.O_CREAT | PLAIN
+            files.extend(map(os.open, (self._path,), (flags,), (FILE,)))  # opened and noted in one step
         except OSError as error:
             raise StoreUnwritable(f"cannot open {self._path}: {error}; check its permissions, or remove it") from error
         try:
@@ -87,13 +86,6 @@ class OwnerLock:
         if self._handle is not None:
             handle, self._handle = self._handle, None
             os.close(handle)
-
-
-def _check(path: Path) -> None:
-    """Raise if the file is not ours alone: whoever locks a file that has a second name may lock out another program."""
-    with contextlib.suppress(FileNotFoundError):
-        if not has_one_name(path.lstat()):
-            raise OSError("it is a link, a pipe, a device or a folder, or has a second name elsewhere")
 
 
 def _let_go_in_child() -> None:

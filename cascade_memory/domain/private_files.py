@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import IO, Any
 
 FOLDER, FILE = 0o700, 0o600
-_PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+# For ``os.open``: follow no link, and wait for nobody.
+PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
 def make_folder(path: Path) -> None:
@@ -63,15 +64,20 @@ def open_own(path: Path, mode: str) -> IO[Any]:
 
 
 def _own(name: str, flags: int) -> int:
+    check_one_name(name)
+    return os.open(name, flags | PLAIN, 0o666)
+
+
+def check_one_name(path: str | Path, called: str | None = None) -> None:
+    """Raise OSError if there is something else than a plain file that has only this name; ``called``: for people."""
     with contextlib.suppress(FileNotFoundError):
-        if not has_one_name(os.lstat(name)):
-            raise OSError(f"{name} is a link, a pipe, a device or a folder, or has a second name elsewhere")
-    return os.open(name, flags | _PLAIN, 0o666)
+        if not has_one_name(os.lstat(path)):
+            raise OSError(f"{called or path} is a link, a pipe, a device or a folder, or has a second name elsewhere")
 
 
 def open_plain(path: Path) -> IO[bytes]:
     """Open a file for reading; refuse links, pipes, devices and folders, which this library never writes."""
-    handle = os.open(path, os.O_RDONLY | _PLAIN)
+    handle = os.open(path, os.O_RDONLY | PLAIN)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise OSError(f"{path} is not a plain file")
