@@ -68,15 +68,3 @@ def asked_by(asker: Asker) -> Generator[Asker, None, None]:
 def askers() -> Askers:
     """Return those who wait for what the running code does, the outermost first."""
     return _askers.get()
-
-
-def nobody_waits() -> bool:
-    """Say whether one of those for whom the running code works has left.
-
-    >>> with asked_by(Asker()) as asker:
-    ...     before = nobody_waits()
-    ...     asker.leave(undo=False)
-    ...     before, nobody_waits()
-    (False, True)
-    """
-    return any(asker.left for asker in _askers.get())

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 
 from cascade_memory.domain.interruptible import interruptible
+from cascade_memory.domain.patience import wait_until
 
 _PATIENCE = 1.0  # seconds for which a calculation waits while another thread is about to fork
-_STEP = 0.0005  # seconds between two looks
 
 
 class _Gate:
@@ -29,20 +29,15 @@ class _Gate:
     def wait(self, thread: int) -> None:
         """Wait while the gate is shut, unless this thread is inside already."""
         if self._shut and thread not in self.inside:
-            _wait_until(lambda: not self._shut, time.monotonic() + _PATIENCE)
+            wait_until(lambda: not self._shut, time.monotonic() + _PATIENCE)
 
     def shut(self, deadline: float) -> None:
         self._shut = True
         me = threading.get_ident()
-        _wait_until(lambda: {thread for thread, depth in list(self.inside.items()) if depth} <= {me}, deadline)
+        wait_until(lambda: {thread for thread, depth in list(self.inside.items()) if depth} <= {me}, deadline)
 
     def open(self) -> None:
         self._shut = False
-
-
-def _wait_until(true: Callable[[], bool], deadline: float) -> None:
-    while not true() and time.monotonic() < deadline:
-        time.sleep(_STEP)
 
 
 _gate = _Gate()

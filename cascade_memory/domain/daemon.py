@@ -12,8 +12,9 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from cascade_memory.domain.patience import wait_until
+
 _UNBORN = 1.0  # seconds after which a thread that does not run never will
-_LOOK = 0.002
 
 
 class Daemon:
@@ -65,6 +66,5 @@ class Daemon:
 
     def join(self, seconds: float) -> None:
         """Wait for its end, but no longer than so many seconds."""
-        until = time.monotonic() + seconds
-        while self._asked and not (self._over or self.is_current or self.is_lost) and time.monotonic() < until:
-            time.sleep(_LOOK)
+        if self._asked:
+            wait_until(lambda: self._over or self.is_current or self.is_lost, time.monotonic() + seconds)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextvars import ContextVar
 
 from cascade_memory.domain.interruptible import interruptible
 
+_LOOK = 0.0005  # seconds between two looks
 _until: ContextVar[float | None] = ContextVar("cascade_memory_patience", default=None)  # a time of the monotonic clock
 
 
@@ -36,3 +37,14 @@ def seconds_left() -> float | None:
     """Return for how many seconds the running code may still wait; None: there is no limit."""
     until = _until.get()
     return None if until is None else max(0.0, until - time.monotonic())
+
+
+def wait_until(over: Callable[[], bool], deadline: float) -> None:
+    """Wait until something is over, or until a time of the monotonic clock, by looking again and again.
+
+    No condition of ``threading`` is used: it is written in Python, and an interrupt may leave its lock held.
+
+    >>> wait_until(lambda: True, 0.0)
+    """
+    while not over() and time.monotonic() < deadline:
+        time.sleep(_LOOK)

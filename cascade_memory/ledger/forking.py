@@ -19,10 +19,10 @@ from typing import Protocol
 
 from cascade_memory.domain import calculating
 from cascade_memory.domain.interruptible import take
+from cascade_memory.domain.patience import wait_until
 from cascade_memory.errors import MemoryForked
 
 _PATIENCE = 1.0  # seconds that a fork waits for a writer at most
-_STEP = 0.0005  # seconds between two looks
 _OFTEN = 100  # times that a step around a fork is tried again after interrupts
 
 
@@ -68,9 +68,7 @@ def watch(connections: Pausable) -> None:
 
 def give_way() -> None:
     """Wait until a thread that is about to fork has done so; otherwise a series of writers could delay the fork for long."""
-    deadline = time.monotonic() + _PATIENCE
-    while under_way and time.monotonic() < deadline:
-        time.sleep(_STEP)
+    wait_until(lambda: not under_way, time.monotonic() + _PATIENCE)
 
 
 def let_go_of_inherited(path: str | None) -> None:
