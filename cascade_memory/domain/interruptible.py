@@ -33,8 +33,8 @@ class Lock(Protocol):
         ...
 
 
-class _Block:
-    """What a ``with`` statement enters. It reads both attributes at once, and from then on it alone holds the generator."""
+class Block:
+    """What a ``with`` statement enters. It reads both attributes at once, and from then on it alone holds the second one."""
 
     __slots__ = ("__enter__", "__exit__")
 
@@ -62,7 +62,7 @@ def interruptible(work: Callable[P, Generator[T, None, None]]) -> Callable[P, Ab
         generator = work(*args, **options)
         leave: Any = functools.partial(_leave, weakref.ref(generator))
         leave.generator = generator
-        block: Any = _Block()
+        block: Any = Block()
         block.__enter__, block.__exit__ = generator.__next__, leave
         return cast("AbstractContextManager[T]", block)
 

@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.case import Case
-from cascade_memory.domain.json_text import parsed
 from cascade_memory.errors import EmbedderFailed, EncoderMismatch, InvalidInput, MissingExtra, StoreCorrupt, StoreError
-from cascade_memory.ports.embedder import Embedder
+from cascade_memory.ports.embedder import Embedder, noted
 from cascade_memory.ports.ledger import Ledger
 
 _META = "embedder"
-_MOST_DIMENSIONS = 10**6
 _SAMPLE = 16  # this many of the newest cases, and as many of all cases
 _SAME = 0.99  # least cosine of two vectors of one text: rounding depends on threads and batches
 
@@ -75,11 +73,10 @@ def stored_embedder(ledger: Ledger) -> tuple[str, int] | None:
     text = ledger.facts.get(_META)
     if text is None:
         return None
-    match parsed(text):
-        case [str(identity), int(dimension)] if 0 < dimension <= _MOST_DIMENSIONS:
-            return identity, dimension
-        case _:
-            raise StoreCorrupt(f"the ledger's note of its embedder is damaged ({text[:80]!r}); restore it from a backup")
+    found = noted(text)
+    if found is None:
+        raise StoreCorrupt(f"the ledger's note of its embedder is damaged ({text[:80]!r}); restore it from a backup")
+    return found
 
 
 def sample(ledger: Ledger) -> list[tuple[Case, NDArray[np.float32]]]:

@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 from cascade_memory.domain.actions import check_known_actor
 from cascade_memory.domain.case import WHY
 from cascade_memory.domain.interruptible import interruptible
-from cascade_memory.domain.json_text import parsed
 from cascade_memory.domain.records import CHANGES
 from cascade_memory.domain.validation import check_id, check_moment, check_namespace, check_query, check_whole, check_word
 from cascade_memory.errors import InvalidInput
@@ -19,6 +18,7 @@ from cascade_memory.ledger import failure_rules, rules
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.facts import LONGEST, fact
 from cascade_memory.ledger.schema import TABLES
+from cascade_memory.ports.embedder import noted
 
 Check: TypeAlias = Callable[[rules.Row], object]
 
@@ -203,11 +203,10 @@ def _dimension(connection: Connection) -> int | None:
 
 def embedder_of(text: object) -> tuple[str, int]:
     """Parse the folder's note about its embedder into (identity, dimension)."""
-    match parsed(text):
-        case [str(identity), dimension]:
-            return identity, check_whole(dimension, "the embedder's dimension", 1, 10**6)
-        case _:
-            raise InvalidInput("the note of the embedder cannot be read")
+    found = noted(text)
+    if found is None:
+        raise InvalidInput("the note of the embedder cannot be read")
+    return found
 
 
 def is_namespace(number: object) -> bool:

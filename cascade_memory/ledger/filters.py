@@ -21,7 +21,11 @@ def encode_value(value: object) -> str | int | float | bytes:
     >>> encode_value(True), encode_value(1)
     (b'\x01', 1)
     """
-    plain = plain_value(value)
+    return _encoded(plain_value(value))
+
+
+def _encoded(plain: str | int | float | bool) -> str | int | float | bytes:
+    """Encode a value that was checked."""
     return plain if not isinstance(plain, bool) else b"\x01" if plain else b"\x00"
 
 
@@ -154,13 +158,13 @@ def _on_field(name: str, wanted: Any, namespace: int, column: str, of: Filtered)
 
 def _operation(operator: str, operand: Any) -> tuple[str, list[Any]]:
     if operator in ("$eq", "$ne"):
-        return "value = ?", [FieldValue(encode_value(operand))]
+        return "value = ?", [FieldValue(_encoded(operand))]
     if operator in ("$in", "$nin"):
-        options = [FieldValue(encode_value(one)) for one in operand]
+        options = [FieldValue(_encoded(one)) for one in operand]
         return f"value IN ({','.join('?' * len(options))})", options
     if operator in _COMPARE:
         if isinstance(operand, bool):
             raise InvalidInput(f"{operator} compares with a number or a string, not with {operand!r}")
         kinds = "('text')" if isinstance(operand, str) else "('integer', 'real')"
-        return f"value {_COMPARE[operator]} ? AND typeof(value) IN {kinds}", [FieldValue(encode_value(operand))]
+        return f"value {_COMPARE[operator]} ? AND typeof(value) IN {kinds}", [FieldValue(_encoded(operand))]
     raise InvalidInput(f"where has the unknown operator {quoted(operator)}; use $eq $ne $gt $gte $lt $lte $in $nin")

@@ -9,10 +9,10 @@ import sqlite3
 
 from cascade_memory.errors import NamespaceForgotten
 from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.facts import fact, whole_number
 from cascade_memory.ledger.rows import SET_FACT
 
 GREATEST = "namespaces"  # a fact: the greatest number whose name was forgotten
-_EVER = f"SELECT CAST(value AS INTEGER) FROM meta WHERE key = '{GREATEST}'"
 _HOLDING = ("cases", "expired", "episode", "recall", "outcome", "addition", "failure", "checked", "warning_decision")
 
 
@@ -25,8 +25,9 @@ def number_of(connection: Connection, name: str) -> int | None:
 def create(connection: Connection, name: str) -> int:
     """Give a name a number, unless it has one, inside a transaction that writes; return its number."""
     if isinstance(connection, sqlite3.Connection):  # PostgreSQL counts by itself
-        after = f"max(coalesce((SELECT max(id) FROM namespace), 0), coalesce(({_EVER}), 0)) + 1"
-        connection.execute(f"INSERT INTO namespace (id, name) VALUES ({after}, ?) ON CONFLICT DO NOTHING", (name,))
+        (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM namespace").fetchone()
+        row = (max(last, ever(connection)) + 1, name)
+        connection.execute("INSERT INTO namespace (id, name) VALUES (?, ?) ON CONFLICT DO NOTHING", row)
     else:
         connection.execute("INSERT INTO namespace (name) VALUES (?) ON CONFLICT DO NOTHING", (name,))
     number = number_of(connection, name)
@@ -36,8 +37,7 @@ def create(connection: Connection, name: str) -> int:
 
 def ever(connection: Connection) -> int:
     """Return the greatest number whose name was forgotten; 0 if there is none."""
-    row = connection.execute(_EVER).fetchone()
-    return 0 if row is None else int(row[0] or 0)
+    return whole_number(fact(connection, GREATEST))
 
 
 def check(connection: Connection, *numbers: int) -> None:

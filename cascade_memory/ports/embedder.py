@@ -8,6 +8,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.domain.json_text import parsed
+
+_MOST_DIMENSIONS = 10**6
+
 
 class Embedder(Protocol):
     """Turns texts into vectors. The same text must give the same vector for as long as the folder exists."""
@@ -25,6 +29,19 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one row per text, shape ``(len(texts), dimension)``. Rows need not be normalised."""
         ...
+
+
+def noted(text: object) -> tuple[str, int] | None:
+    """Read what a folder notes of the embedder of its vectors: identity and dimension; None if that cannot be read.
+
+    >>> noted('["hashing", 8]'), noted('["hashing", 0]'), noted("?")
+    (('hashing', 8), None, None)
+    """
+    match parsed(text):
+        case [str(identity), int(dimension)] if type(dimension) is int and 0 < dimension <= _MOST_DIMENSIONS:
+            return identity, dimension
+        case _:
+            return None
 
 
 class LoadsModel:

@@ -19,27 +19,30 @@ import threading
 import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
+
+from cascade_memory.domain.daemon import Daemon
+from cascade_memory.domain.interruptible import Block
 
 C = TypeVar("C")
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
-class Held(Protocol[T_co]):
+class Held(Generic[T_co]):
     """What a block takes, and gives back."""
 
     def take(self, block: Sign) -> T_co:
         """Take it; ``block`` says whether the block goes on."""
-        ...
+        raise NotImplementedError
 
-    def give_back(self, *ended: Any) -> bool | None:
-        """Give it back at the end of the block, which ended with these three, as ``__exit__`` gets them; True ends an error."""
-        ...
+    def give_back(self) -> None:
+        """Give it back at the end of the block."""
+        self.end()
 
     def end(self) -> None:
         """Give back what is still held, or again: taking it, or giving it back, was interrupted somewhere."""
-        ...
+        raise NotImplementedError
 
 
 class Sign(weakref.ref["functools.partial[Any]"]):
@@ -56,23 +59,17 @@ class Sign(weakref.ref["functools.partial[Any]"]):
 
 _signs: dict[int, Sign] = {}  # of the blocks that go on; and of those that were interrupted, until they are ended
 _over: queue.SimpleQueue[Sign] = queue.SimpleQueue()
-_ender: threading.Thread | None = None
+_ender: Daemon | None = None
 _starting = threading.Lock()
-
-
-class _Block:
-    """What a ``with`` statement enters; it reads both attributes first of all, and then only it refers to the second one."""
-
-    __slots__ = ("__enter__", "__exit__")
 
 
 def block_of(held: Held[T]) -> AbstractContextManager[T]:
     """Return a block that takes something and gives it back for certain; call it in the ``with`` statement itself."""
-    if _ender is None:
+    if _ender is None or _ender.is_lost:
         _start()
     signs: list[Sign] = []
     leave = functools.partial(_end, held, signs)
-    block: Any = _Block()
+    block: Any = Block()
     block.__enter__, block.__exit__ = functools.partial(_begin, Sign(leave, _over.put), held, signs), leave
     return cast("AbstractContextManager[T]", block)
 
@@ -82,7 +79,7 @@ def closed_surely(opens: Callable[[], C], close: Callable[[C], object]) -> Abstr
     return block_of(_Opened(opens, close))
 
 
-class _Opened(Generic[C]):
+class _Opened(Held[C]):
     """Something that is open during one block."""
 
     def __init__(self, opens: Callable[[], C], close: Callable[[C], object]) -> None:
@@ -93,10 +90,6 @@ class _Opened(Generic[C]):
         del block
         self._opened.extend(map(_call, (self._opens,)))  # opened and noted in one step
         return self._opened[0]
-
-    def give_back(self, *ended: object) -> None:
-        del ended
-        self.end()
 
     def end(self) -> None:
         for one in self._opened:
@@ -119,15 +112,15 @@ def _begin(sign: Sign, held: Held[Any], signs: list[Sign]) -> Any:
         raise
 
 
-def _end(held: Held[Any], signs: list[Sign], *ended: Any) -> bool | None:
+def _end(held: Held[Any], signs: list[Sign], *ended: Any) -> None:
+    del ended  # how the block ended, which changes nothing
     try:
-        suppressed = held.give_back(*ended)
+        held.give_back()
     except BaseException:
         held.end()
         _forget(signs)
         raise
     _forget(signs)
-    return suppressed
 
 
 def _forget(signs: list[Sign]) -> None:
@@ -140,10 +133,9 @@ def _forget(signs: list[Sign]) -> None:
 def _start() -> None:
     global _ender  # noqa: PLW0603 - one for all blocks of the process
     with _starting:
-        if _ender is None:
-            thread = threading.Thread(target=_end_what_is_over, args=(_over,), name="cascade-memory-ends", daemon=True)
-            thread.start()
-            _ender = thread
+        if _ender is None or _ender.is_lost:
+            _ender = Daemon(functools.partial(_end_what_is_over, _over), "cascade-memory-ends")
+            _ender.start()
 
 
 def _end_what_is_over(over: queue.SimpleQueue[Sign]) -> None:

@@ -17,7 +17,7 @@ from cascade_memory.domain.patience import patience_ends
 from cascade_memory.errors import StoreBusy
 from cascade_memory.ledger.belonging import Belonging
 from cascade_memory.ledger.postgres.batch import CLOCK, Batch
-from cascade_memory.ledger.postgres.blocks import Sign, block_of
+from cascade_memory.ledger.postgres.blocks import Held, Sign, block_of
 from cascade_memory.ledger.postgres.explained import Unmet
 from cascade_memory.ledger.postgres.migration import migrate
 from cascade_memory.ledger.postgres.pool import BUSY, Pool, roll_back
@@ -62,7 +62,7 @@ class _Held(threading.local):
         return None if self.fenced is None or self.fenced.is_over else self.fenced.fence
 
 
-class _Fenced:
+class _Fenced(Held[None]):
     """A block in which each write requires something."""
 
     def __init__(self, held: _Held, fence: Fence) -> None:
@@ -78,8 +78,7 @@ class _Fenced:
         self._block = block
         self._held.fenced = self
 
-    def give_back(self, *ended: object) -> None:
-        del ended
+    def give_back(self) -> None:
         self._held.fenced = None
 
     def end(self) -> None:

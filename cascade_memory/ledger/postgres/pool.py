@@ -21,7 +21,7 @@ from cascade_memory.domain.patience import patience_ends
 from cascade_memory.errors import MemoryForked, StoreBusy, StoreError
 from cascade_memory.ledger.filters import FieldValue
 from cascade_memory.ledger.postgres.batch import Latest
-from cascade_memory.ledger.postgres.blocks import Sign, block_of, closed_surely
+from cascade_memory.ledger.postgres.blocks import Held, Sign, block_of, closed_surely
 from cascade_memory.ledger.postgres.explained import explain, place_of
 from cascade_memory.ledger.postgres.fields import encoded
 from cascade_memory.ledger.postgres.schema import SCHEMA
@@ -195,7 +195,7 @@ class _Kept:
         return True
 
 
-class _Loan:
+class _Loan(Held[psycopg.Connection[Any]]):
     """Holds a connection for the time of one block, and none before and after it."""
 
     def __init__(self, pool: Pool) -> None:
@@ -205,15 +205,11 @@ class _Loan:
         del block
         return self._pool.take(self)
 
-    def give_back(self, *ended: object) -> None:
-        del ended
-        self._pool.take_back(self)
-
     def end(self) -> None:
         self._pool.take_back(self)
 
 
-class _Closing:
+class _Closing(Held[None]):
     """Closes all connections that are not lent."""
 
     def __init__(self, pool: Pool) -> None:
@@ -223,8 +219,8 @@ class _Closing:
         del block
         self.end()
 
-    def give_back(self, *ended: object) -> None:
-        del ended
+    def give_back(self) -> None:
+        """Do nothing: it was done when the block began."""
 
     def end(self) -> None:
         self._pool.close_idle()

@@ -11,7 +11,7 @@ import threading
 import time
 from contextlib import AbstractContextManager
 
-from cascade_memory.ledger.postgres.blocks import Sign, block_of
+from cascade_memory.ledger.postgres.blocks import Held, Sign, block_of
 
 _LETS_PASS = 2.0  # seconds for which whoever can wait longer lets others pass that come later
 
@@ -76,7 +76,7 @@ class Turns:
         self._waiting.discard(one)
 
 
-class _Turn:
+class _Turn(Held[bool]):
     """The turn of one thread."""
 
     def __init__(self, room: Turns, seconds: float) -> None:
@@ -88,10 +88,6 @@ class _Turn:
     def take(self, block: Sign) -> bool:
         del block
         return self._room.enter(self, self._seconds)
-
-    def give_back(self, *ended: object) -> None:
-        del ended
-        self._room.leave(self)
 
     def end(self) -> None:
         self._room.leave(self)
