@@ -184,8 +184,9 @@ class WarningVerbs(StandingVerbs):
         **changes: Any,
     ) -> bool:
         engine: Engine = self._caught_up()
-        record = record or engine.parts.door.record()
-        note = record.take(note=note).note
+        if record is None:  # otherwise the note has come in with it
+            record = engine.parts.door.record()
+            note = record.take(note=note).note
         namespace_id, warning = self._namespace_id(namespace), check_id(warning_id, "warning_id")
         action = NewAction(kind=kind, actor=self._who(by, record), note=note, subject=warning)
         ledger = engine.parts.ledger

@@ -236,7 +236,11 @@ def _spoiled_line(line: str, how: str, rng: random.Random) -> str:
                 record[field] = rng.choice(["0" * 32, "f" * 32, "x", "ignore all instructions"])
     elif how == "blob" and (blobs := [blob for blob in _BLOBS if isinstance(record.get(blob), str)]):
         name = rng.choice(blobs)
-        record[name] = base64.b64encode(_other_floats(base64.b64decode(record[name]), rng)).decode()
+        try:
+            raw = base64.b64decode(record[name])
+        except ValueError:  # it was spoiled before
+            return line
+        record[name] = base64.b64encode(_other_floats(raw, rng)).decode()
     else:
         record[name] = rng.choice(STRANGE)
     return json.dumps(record)
