@@ -1,7 +1,8 @@
-"""Makes a plain copy of what is to be stored as JSON, no deeper than every reader of JSON gets."""
+"""JSON that may come from anywhere: parses it, and copies what is to be stored, no deeper than every reader of JSON gets."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from typing import Any, cast
@@ -14,6 +15,20 @@ MAX_DEPTH = 64  # Python's own reader gives up at a depth that depends on who ca
 MAX_NODES = 500_000  # as many as the longest text of JSON that is stored can have
 _DIGITS = 1_000  # of a whole number, about; Python writes and reads up to 4,300
 _BITS = int(_DIGITS * math.log2(10))
+
+
+def parsed(text: object) -> Any:
+    """Parse a text; None if it is not JSON, is nested too deeply, or is no text at all.
+
+    Compare what it returns with the types that are wanted: a number may be infinite, or greater than any other.
+
+    >>> parsed('["hashing", 8]'), parsed("[" * 50_000), parsed(b"?")
+    (['hashing', 8], None, None)
+    """
+    try:
+        return json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        return None
 
 
 def plain_json(value: object, name: str) -> dict[str, Any]:

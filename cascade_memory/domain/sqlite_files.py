@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ BESIDE = ("-journal", "-wal", "-shm")  # what SQLite keeps beside a database, an
 _MAGIC = bytes.fromhex("d9d505f920a163d7")
 _HEADER, _TAIL = 28, 16
 _LARGEST_PAGE = 65_536
+_LENGTH = 0  # SQLITE_LIMIT_LENGTH
 
 
 def connect(database: Path, option: str = "", **options: Any) -> sqlite3.Connection:
@@ -63,6 +64,23 @@ def connected(database: Path, option: str = "", **options: Any) -> Generator[sql
     finally:
         for connection in opened:
             connection.close()
+
+
+@interruptible
+def at_most(connection: sqlite3.Connection, most: int) -> Generator[None, None, None]:
+    """Let statements fail ("string or blob too big") that read a longer value: SQLite refuses it before it is in memory.
+
+    Before Python 3.11, they do not fail.
+    """
+    set_limit: Callable[[int, int], int] | None = getattr(connection, "setlimit", None)
+    if set_limit is None:
+        yield
+        return
+    before = set_limit(_LENGTH, most)
+    try:
+        yield
+    finally:
+        set_limit(_LENGTH, before)
 
 
 def check_files(database: Path, *, reading: bool = False) -> None:

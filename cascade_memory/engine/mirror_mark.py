@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 
-from cascade_memory.domain.json_text import parsed
+from cascade_memory.domain.plain_json import parsed
 from cascade_memory.domain.records import Change
 
 _GREATEST = 2**53  # of keys and of lines of the log

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from cascade_memory.domain.json_text import parsed
+from cascade_memory.domain.plain_json import parsed
 from cascade_memory.domain.private_files import create_file
 from cascade_memory.errors import EncoderMismatch, StoreError, StoreReplaced
 from cascade_memory.ledger.database import Connection

@@ -6,16 +6,16 @@ import sqlite3
 from pathlib import Path
 
 from cascade_memory.domain.private_files import create_file
-from cascade_memory.domain.sqlite_files import connected
+from cascade_memory.domain.sqlite_files import at_most, connected
 from cascade_memory.errors import StoreCorrupt, StoreError
 from cascade_memory.ledger import redeeming
 from cascade_memory.ledger.audit import first_fault
 from cascade_memory.ledger.belonging import begin_generation
-from cascade_memory.ledger.lengths import LONGEST_VALUE, at_most
 from cascade_memory.ledger.structure import STATISTICS, check_structure
 from cascade_memory.ledger.upgrade import check_version
 
 _COUNTED = {"cases": "cases", "episodes": "episode", "outcomes": "outcome"}
+_LONGEST_VALUE = 32 * 2**20  # bytes of one value: several times the longest solution, with its steps as JSON
 
 
 def put_copy(source: Path, target: Path) -> None:
@@ -55,7 +55,7 @@ def _make_its_own(copy: sqlite3.Connection) -> None:
 def verified(path: Path) -> dict[str, int]:
     """Read a ledger file completely without changing it; return counts of its content, or raise if it is damaged."""
     try:
-        with connected(path, "mode=ro") as connection, at_most(connection, LONGEST_VALUE):
+        with connected(path, "mode=ro") as connection, at_most(connection, _LONGEST_VALUE):
             return _read(connection, path)
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter if SQLite's own message is not UTF-8
         raise StoreCorrupt(f"{path} is not a readable ledger ({error}); nothing was changed") from error

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
+from cascade_memory.domain.sqlite_files import at_most
 from cascade_memory.ledger.database import Connection
-from cascade_memory.ledger.lengths import at_most
 
 LONGEST = 100_000  # bytes of a fact; the longest is the name of an embedder
 UNREADABLE = ""  # what a fact says that cannot be read: no fact says nothing

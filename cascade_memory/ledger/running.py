@@ -14,7 +14,7 @@ import time
 import uuid
 from pathlib import Path
 
-from cascade_memory.domain.json_text import parsed
+from cascade_memory.domain.plain_json import parsed
 from cascade_memory.ledger.database import Connection, has_clock
 from cascade_memory.ledger.facts import asked, said
 from cascade_memory.ledger.rows import SET_FACT, is_finite

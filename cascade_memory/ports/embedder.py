@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.domain.json_text import parsed
+from cascade_memory.domain.plain_json import parsed
 
 _MOST_DIMENSIONS = 10**6
 
