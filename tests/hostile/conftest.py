@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,14 @@ import pytest
 from learned_folder import OnDisk, teach
 
 from cascade_memory import CascadeMemory
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder in RAM where there is such a place: thousands of memories are written to disk otherwise."""
+    in_ram = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=in_ram) as made:
+        yield Path(made)
 
 
 @pytest.fixture

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -17,14 +16,6 @@ from spoiled_files import damaged, edited, spoiled_lines, spoiled_snapshot, with
 from cascade_memory import restore
 
 pytestmark = pytest.mark.timeout(7_200)
-
-
-@pytest.fixture
-def place() -> Iterator[Path]:
-    """A folder in RAM where there is such a place: thousands of memories are written to disk otherwise."""
-    in_ram = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(dir=in_ram) as made:
-        yield Path(made)
 
 
 def _served(folder: Path | None, kept: set[str], ranker: str = "light") -> None:

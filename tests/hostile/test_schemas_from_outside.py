@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,14 +23,6 @@ from cascade_memory.ports.ledger import Ledger
 from cascade_memory.testing import LedgerContract
 
 pytestmark = pytest.mark.timeout(7_200)
-
-
-@pytest.fixture
-def place() -> Iterator[Path]:
-    """A folder in RAM where there is such a place."""
-    in_ram = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(dir=in_ram) as made:
-        yield Path(made)
 
 
 def _served(use: Callable[[], object]) -> bool:
