@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
 import threading
 import weakref
@@ -13,7 +12,7 @@ from cascade_memory.assembly import settings as settings_of
 from cascade_memory.assembly.assembling import assemble, in_ram
 from cascade_memory.assembly.place import Place, place_of
 from cascade_memory.assembly.settings import Settings
-from cascade_memory.domain.patience import patience
+from cascade_memory.domain.patience import patience, seconds_left
 from cascade_memory.engine.engine import Engine
 from cascade_memory.errors import InvalidInput, StoreBusy, StoreError
 
@@ -77,13 +76,13 @@ def release(engine: Engine, holder: object) -> None:
     if not any(known.engine is engine for known in list(_open.values())):  # in RAM, or another thread has closed it already
         engine.close()
         return
-    waits: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
+    waits = seconds_left()
     if any(known.engine is engine and len(known.holders) == 1 for known in list(_open.values())):
         try:  # wait outside the lock, so that other threads can open other places meanwhile
             engine.recording.wait_for()  # do not close yet: another thread may acquire this engine before the lock is taken
         except StoreBusy:
-            waits = patience(_STUCK)
-    with _opening, waits:
+            waits = _STUCK
+    with _opening, patience(waits):
         for key, known in list(_open.items()):  # search by engine: a relative path is useless if the working directory changed
             if known.engine is engine:
                 known.holders.discard(holder)

@@ -19,7 +19,7 @@ import weakref
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any, ParamSpec, Protocol, TypeVar, cast
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -64,7 +64,10 @@ def interruptible(work: Callable[P, Generator[T, None, None]]) -> Callable[P, Ab
         leave.generator = generator
         block: Any = Block()
         block.__enter__, block.__exit__ = generator.__next__, leave
-        return cast("AbstractContextManager[T]", block)
+        try:
+            return block
+        finally:
+            del generator, leave, block  # somebody may keep this frame: a traceback of a finalizer that ran here, a profiler
 
     return made
 

@@ -103,6 +103,29 @@ def test_nothing_that_holds_something_is_written_in_python():
     assert MAY_USE.keys() <= found, "take these out of the table"
 
 
+def _blocks() -> set[str]:
+    """Return the names of our blocks; without those that name something else in another file."""
+    functions = [node for text in OURS.values() for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    made = {one.name for one in functions if any(_name(by) == "interruptible" for by in one.decorator_list)}
+    return (made | {"block_of", "closed_surely"}) - {"read", "write", "_opened", "_written", "_ending"}
+
+
+def _kept_in_variables(tree: ast.AST, blocks: set[str]) -> list[int]:
+    """Return the lines that give a block a name, which a frame, and so a traceback, would keep."""
+    names = (ast.Assign, ast.AnnAssign, ast.NamedExpr)
+    bound = [node.value for node in ast.walk(tree) if isinstance(node, names)]
+    choices = [part for value in bound for part in ((value.body, value.orelse) if isinstance(value, ast.IfExp) else (value,))]
+    return [part.lineno for part in choices if isinstance(part, ast.Call) and _name(part.func) in blocks]
+
+
+def test_no_variable_holds_a_block():
+    blocks = _blocks()
+    assert {"patience", "asked_by", "calculating"} <= blocks
+    assert {name: lines for name, text in OURS.items() if (lines := _kept_in_variables(ast.parse(text), blocks))} == {}
+    planted = "waits = patience(1.0)\nwaits = nullcontext() if found is None else asked_by(found)\nwith patience(1.0):\n    1"
+    assert _kept_in_variables(ast.parse(planted), blocks) == [1, 2]
+
+
 @pytest.mark.parametrize(
     ("planted", "unsafe"),
     [

@@ -211,6 +211,25 @@ def test_a_block_in_a_cycle_of_references_is_left_by_the_collector(monkeypatch: 
     assert said == ["left"]
 
 
+def test_a_block_is_left_though_somebody_keeps_every_frame():
+    frames: list[types.FrameType] = []
+
+    def profiler(frame: types.FrameType, event: str, _: object) -> None:
+        frames.append(frame)
+        if event == "call" and frame.f_code.co_name == "_leave":
+            raise KeyboardInterrupt
+
+    before = sys.getprofile()
+    try:
+        sys.setprofile(profiler)
+        with patience(0.0):
+            pass
+    except KeyboardInterrupt:
+        sys.setprofile(before)
+    assert patience_ends() is None
+    assert "made" in {frame.f_code.co_name for frame in frames}
+
+
 def test_patience_does_not_outlive_its_block(alarms: Any):
     def work() -> None:
         with patience(0.0):

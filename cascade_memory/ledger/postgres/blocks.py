@@ -19,7 +19,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 from cascade_memory.domain.daemon import Daemon
 from cascade_memory.domain.interruptible import Block
@@ -71,7 +71,10 @@ def block_of(held: Held[T]) -> AbstractContextManager[T]:
     leave = functools.partial(_end, held, signs)
     block: Any = Block()
     block.__enter__, block.__exit__ = functools.partial(_begin, Sign(leave, _over.put), held, signs), leave
-    return cast("AbstractContextManager[T]", block)
+    try:
+        return block
+    finally:
+        del leave, block  # somebody may keep this frame, and with it its variables
 
 
 def closed_surely(opens: Callable[[], C], close: Callable[[C], object]) -> AbstractContextManager[C]:
