@@ -11,6 +11,7 @@ from cascade_memory.assembly.owner_lock import OwnerLock
 from cascade_memory.assembly.settings import Settings
 from cascade_memory.domain.private_files import make_folder, make_private
 from cascade_memory.domain.sqlite_files import BESIDE
+from cascade_memory.domain.validation import check_path
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.mirror_projection import MIRROR
 from cascade_memory.engine.parts import Parts
@@ -80,7 +81,7 @@ def _mirror(folder: Path, ledger: Ledger, server: str | None) -> ChromaFolder | 
 
 def check_there(path: str | os.PathLike[str]) -> Path:
     """Return the folder of an existing memory; raise if there is none, since a mistyped path must not create a new memory."""
-    root = Path(path).expanduser()
+    root = check_path(path, "path")
     if not (root / LEDGER).is_file():
         raise InvalidInput(f"there is no memory in {str(path)!r}; CascadeMemory({str(path)!r}) would create one")
     return root

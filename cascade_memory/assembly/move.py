@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from cascade_memory.assembly.folder import Folder
 from cascade_memory.assembly.moved_folder import MovedFolder
 from cascade_memory.assembly.place import place_of
+from cascade_memory.domain.validation import check_path
 from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.moving.copying import Copying
@@ -60,7 +61,7 @@ class _End(Protocol):
 
 def _end(where: str | os.PathLike[str]) -> _End:
     if isinstance(place_of(where), Folder):  # or it raises, and says what is wrong or missing
-        return MovedFolder(Path(where).expanduser())
+        return MovedFolder(check_path(where, "path"))
     from cascade_memory.assembly.moved_database import MovedDatabase
 
     return MovedDatabase(str(where).strip())

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 from typing import Protocol, cast
 
 from cascade_memory.assembly.folder import Folder
 from cascade_memory.assembly.settings import Settings
 from cascade_memory.domain.quoting import quoted
+from cascade_memory.domain.validation import check_path
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.parts import Parts
 from cascade_memory.errors import InvalidInput
@@ -51,7 +51,7 @@ def place_of(path: object) -> Place:
     >>> str(place_of("memory"))
     'memory'
     """
-    if not isinstance(path, (str, os.PathLike)) or not str(path).strip() or "\x00" in str(path):
+    if not isinstance(path, (str, os.PathLike)) or not str(path).strip():
         wanted = "name a folder or a PostgreSQL database, or be None for a memory in RAM"
         raise InvalidInput(f"path must {wanted}, not {quoted(path)}")
     if _ONE_SLASH.match(str(path)):  # a Path joins two slashes, too; and a folder's name would show the password
@@ -60,7 +60,7 @@ def place_of(path: object) -> Place:
         if found[1].lower() not in ("postgresql", "postgres"):
             raise InvalidInput(f"a memory is kept in a folder or at a URL that begins with postgresql://, not {found[1]}://")
         return _database(path.strip())
-    return Folder(Path(cast("str", path)).expanduser())
+    return Folder(check_path(path, "path"))
 
 
 def _database(url: str) -> Place:

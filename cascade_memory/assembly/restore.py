@@ -12,6 +12,7 @@ from cascade_memory.assembly import folder, opened
 from cascade_memory.assembly.owner_lock import OwnerLock
 from cascade_memory.domain.private_files import has_one_name, make_folder, make_private
 from cascade_memory.domain.sqlite_files import BESIDE, connected
+from cascade_memory.domain.validation import check_path
 from cascade_memory.errors import InvalidInput, StoreCorrupt, StoreError, StoreUnwritable
 from cascade_memory.ledger.copying import put_copy, verified
 from cascade_memory.ledger.structure import check_structure
@@ -37,7 +38,7 @@ def restore(backup: str | os.PathLike[str], path: str | os.PathLike[str], *, rep
     >>> restore(f"{place}/backup", f"{place}/memory")
     {'cases': 1, 'episodes': 0, 'outcomes': 0}
     """
-    source, root = Path(backup).expanduser(), Path(path).expanduser()
+    source, root = check_path(backup, "backup"), check_path(path, "path")
     if not (source / folder.LEDGER).is_file():
         raise InvalidInput(f"there is no backup in {str(backup)!r}")
     target = root / folder.LEDGER

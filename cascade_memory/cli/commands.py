@@ -25,9 +25,10 @@ from cascade_memory.cli.targets import check_picture, check_writable
 from cascade_memory.domain.display import shorten
 from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.trajectory import solution_text
+from cascade_memory.domain.validation import check_path
 from cascade_memory.errors import ContentChanged, InvalidInput, MissingExtra
 from cascade_memory.evaluation.demo import MISLED, ZERO_SHOT, plot_demo, run_demo
-from cascade_memory.memory.transfer import read_header
+from cascade_memory.memory.transfer import lines_of, read_header
 from cascade_memory.visible import on_one_line
 
 Command = Callable[[argparse.Namespace], int]
@@ -122,7 +123,7 @@ def export(options: argparse.Namespace) -> int:
     """Export the memory as JSON lines."""
     if options.file != "-":
         place(options).check_there()
-        if Path(options.file).is_file() and not options.force:
+        if check_path(options.file, "the file").is_file() and not options.force:
             raise InvalidInput(f"there is already a file {options.file}: name another one, or pass --force to replace it")
         check_writable(options.file, "the file")
     with existing(options) as memory:
@@ -137,9 +138,9 @@ def export(options: argparse.Namespace) -> int:
 def import_(options: argparse.Namespace) -> int:
     """Import JSON lines."""
     source = sys.stdin if options.file == "-" else _readable(options.file)
-    with source as lines:
-        first = lines.readline()
-        header = read_header(first)
+    with source as file:
+        lines = lines_of(file)
+        header = read_header(first := next(lines, ""))
         embedder = "stored" if _is_there(options) else StoredVectors(header["embedder"], header["dimension"])
         with CascadeMemory(options.path, embedder=embedder, chroma=options.chroma) as memory:
             count = memory.import_(itertools.chain([first], lines), actor=actor(options))
@@ -281,7 +282,7 @@ def _waiting(one: Episode) -> dict[str, Any]:
 
 def _readable(file: str) -> IO[str]:
     try:
-        return Path(file).open(encoding="utf-8")
+        return check_path(file, "the file").open(encoding="utf-8")
     except OSError as error:
         raise InvalidInput(f"cannot read {file}: {error}") from error
 

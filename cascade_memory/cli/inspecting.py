@@ -7,7 +7,7 @@ import contextlib
 import os
 
 from cascade_memory.assembly.cascade import CascadeMemory
-from cascade_memory.cli.numbers import share
+from cascade_memory.cli.arguments import share
 from cascade_memory.cli.opening import existing
 from cascade_memory.cli.serving import token_of
 from cascade_memory.cli.standard_error import never_wait

@@ -27,7 +27,7 @@ from cascade_memory.cli import (
     standing,
     warnings,
 )
-from cascade_memory.cli.numbers import positive, share
+from cascade_memory.cli.arguments import Parser, positive, refusal, share
 from cascade_memory.cli.opening import EMBEDDER, EMBEDDERS, NAMESPACE, URL, add_namespace, add_place
 from cascade_memory.domain.episode import SOURCES, Status
 from cascade_memory.domain.trust import CHANNELS
@@ -43,14 +43,13 @@ from cascade_memory.errors import (
 )
 from cascade_memory.evaluation.bench.methods import TUNABLE
 from cascade_memory.evaluation.bench.plan import FILE, SHUFFLED, SUITES
-from cascade_memory.visible import indented
 
 _ACTOR = "who does it, for the audit log (default: the login name)"
 
 
 def parser() -> argparse.ArgumentParser:
     """Build the parser for all commands."""
-    root = argparse.ArgumentParser(prog="cascade-memory", description="A case memory that learns from outcomes.")
+    root = Parser(prog="cascade-memory", description="A case memory that learns from outcomes.")
     root.add_argument("--version", action="version", version=f"cascade-memory {__version__}")
     verbs = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
@@ -389,7 +388,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code, message = 1, str(error)
     except KeyboardInterrupt:
         code, message = 130, "interrupted"
-    sys.stderr.write(f"cascade-memory {options.command}: {indented(message)}\n")
+    sys.stderr.write(f"cascade-memory {options.command}: {refusal(message)}\n")
     return code
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cascade_memory.domain.validation import check_path
 from cascade_memory.errors import InvalidInput
 
 
 def check_writable(file: str | Path, option: str) -> None:
     """Refuse a file that cannot be written. An existing file is not changed, and no new file is left behind."""
-    path = Path(file)
+    path = check_path(file, option)
     there = path.exists()
     try:
         path.open("ab").close()

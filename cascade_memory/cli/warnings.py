@@ -6,8 +6,8 @@ import argparse
 import dataclasses
 import json
 
+from cascade_memory.cli.arguments import positive
 from cascade_memory.cli.deciding import named_or_login
-from cascade_memory.cli.numbers import positive
 from cascade_memory.cli.opening import existing
 from cascade_memory.cli.tables import print_record
 from cascade_memory.domain.display import shorten

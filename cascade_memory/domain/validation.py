@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import re
 from collections.abc import Sequence
 from datetime import timedelta
 from numbers import Real
+from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
 
@@ -108,6 +111,28 @@ def check_namespace(namespace: object) -> str:
 def check_id(value: object, name: str) -> str:
     """Check the id of an episode or a case, and return it as text (a ``uuid.UUID`` is accepted as well)."""
     return check_text(str(value) if isinstance(value, UUID) else value, name, MAX_ID_CHARS)
+
+
+def check_path(value: object, name: str) -> Path:
+    """Return the path that a caller names; refuse what names no file on any disk.
+
+    >>> check_path("memory", "path").name
+    'memory'
+    """
+    if not isinstance(value, (str, os.PathLike)):
+        raise InvalidInput(f"{name} must be a path, not {quoted(value)}")
+    text = os.fsdecode(value)
+    try:
+        text.encode()  # SQLite and Chroma take no other names
+        path = Path(text).expanduser()
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):  # whoever opens it says this better
+            path.lstat()
+    except UnicodeEncodeError:
+        raise InvalidInput(f"{name} must be UTF-8, which {quoted(text)} is not") from None
+    except (OSError, ValueError, RuntimeError) as error:  # too long a name, a zero character, the home of an unknown user
+        why = getattr(error, "strerror", None) or str(error)
+        raise InvalidInput(f"{name} names no file: {quoted(text)} ({why})") from error
+    return path
 
 
 def check_word(value: object, allowed: Sequence[str], name: str) -> str:

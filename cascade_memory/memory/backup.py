@@ -9,6 +9,7 @@ import uuid
 from pathlib import Path
 
 from cascade_memory.domain.private_files import FOLDER, make_folder
+from cascade_memory.domain.validation import check_path
 from cascade_memory.engine.engine import Engine
 from cascade_memory.errors import InvalidInput, StoreCorrupt, StoreUnwritable
 from cascade_memory.snapshots import copy_snapshots
@@ -21,7 +22,7 @@ def backup(engine: Engine, target: str | os.PathLike[str]) -> dict[str, int]:
 
     The folder gets its name only once it is complete, checked and on disk. Before that, and after a failure, it does not exist.
     """
-    place = Path(target).expanduser().resolve()
+    place = check_path(target, "target").resolve()
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         raise _exists_error(place)
     # A unique name: a folder may exist under any fixed name, or another process may be making the same backup right now.

@@ -19,6 +19,7 @@ from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.domain.plain_json import plain_json
 from cascade_memory.domain.private_files import FILE
 from cascade_memory.domain.quoting import quoted
+from cascade_memory.domain.validation import check_path
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.open_secrets import OpenSecrets
 from cascade_memory.errors import CascadeError, EncoderMismatch, InvalidInput, SchemaTooNew, StoreUnwritable
@@ -104,14 +105,15 @@ def _imported(engine: Engine, source: Iterable[str], *, progress: bool | None, a
 
 def _in_bounds(source: Iterable[str]) -> Iterator[str]:
     """Yield lines; raise for one that is longer than any record. A file is read no further than that."""
-    lines = _read_by_line(source) if isinstance(source, io.IOBase) else source
+    lines = lines_of(source) if isinstance(source, io.IOBase) else source
     for number, line in enumerate(lines, start=1):
         if isinstance(line, str) and len(line) > LONGEST_LINE:  # pyright: ignore[reportUnnecessaryIsInstance] - of a user
             raise InvalidInput(f"line {number} has more than {LONGEST_LINE:,} characters; nothing was imported")
         yield line
 
 
-def _read_by_line(file: Any) -> Iterator[str]:
+def lines_of(file: Any) -> Iterator[str]:
+    """Yield a file's lines, cut where they are longer than any record: /dev/zero is a file with an endless line."""
     while line := file.readline(LONGEST_LINE + 1):
         yield line
 
@@ -163,7 +165,7 @@ def _written(where: str | Path | IO[str]) -> Generator[IO[str], None, None]:
     if not isinstance(where, (str, Path)):
         yield where
         return
-    target = Path(where).resolve()
+    target = check_path(where, "target").resolve()
     if target.exists() and not target.is_file():  # a pipe or a terminal cannot be replaced
         with _opened(target, "w") as file:
             yield file
@@ -190,7 +192,7 @@ def _opened(where: str | Path | IO[str], mode: str) -> Generator[IO[str], None, 
         yield where
         return
     try:
-        file = Path(where).open(mode, encoding="utf-8")  # noqa: SIM115 - closed below; only opening is explained here
+        file = check_path(where, "the file").open(mode, encoding="utf-8")
     except OSError as error:
         raise StoreUnwritable(f"cannot open {where}: {error}") from error
     with file:

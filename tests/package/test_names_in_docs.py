@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import ast
 import builtins
 import contextlib
@@ -12,9 +11,9 @@ import re
 from pathlib import Path
 
 import pytest
+from command_line import arguments_by_command
 from pages import FENCE, PAGES, PROJECT, blocks
 
-from cascade_memory.cli.main import parser
 from cascade_memory.evaluation.bench.human import HUMAN
 from cascade_memory.evaluation.bench.methods import METHODS
 
@@ -186,17 +185,10 @@ def defined() -> Definitions:
 @functools.cache
 def commands() -> dict[tuple[str, ...], set[str]]:
     """Return the options of every command: ``("bench", "run")`` and the like."""
-    found: dict[tuple[str, ...], set[str]] = {}
-
-    def look(parser: argparse.ArgumentParser, words: tuple[str, ...]) -> None:
-        found[words] = {option for action in parser._actions for option in action.option_strings}
-        for action in parser._actions:
-            if isinstance(action, argparse._SubParsersAction):
-                for name, inner in action.choices.items():
-                    look(inner, (*words, name))
-
-    look(parser(), ())
-    return found
+    return {
+        words: {option for argument in arguments for option in argument.option_strings}
+        for words, arguments in arguments_by_command().items()
+    }
 
 
 @functools.cache

@@ -1,0 +1,60 @@
+"""What a command line may say: numbers within their limits. What is refused is quoted as far as it fits on a screen."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from cascade_memory.domain.validation import GREATEST
+from cascade_memory.visible import indented, shortened
+
+_LONGEST = 2_000  # characters of a refusal
+
+
+class Parser(argparse.ArgumentParser):
+    """Refuses arguments that quote too much or that argparse misreads."""
+
+    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride] - of an overload
+        """Refuse ``--`` as a value: argparse takes it away, and passes a list."""
+        given = list(args or ())
+        if given.count("--") > 1 or any(text.startswith("--") and text.endswith("=--") for text in given):
+            self.error("-- cannot be a value; the path of a file with this name is ./--")
+        return super().parse_known_args(args, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """Say what was wrong, and exit with 2."""
+        super().error(refusal(message))
+
+
+def refusal(message: str) -> str:
+    """Return what is printed of a message that may quote anything.
+
+    >>> refusal("there is no namespace 'a'")
+    "there is no namespace 'a'"
+    """
+    return shortened(indented(message), _LONGEST)
+
+
+def share(text: str) -> float:
+    """Read a number from 0 to 1.
+
+    >>> share("0.25")
+    0.25
+    """
+    number = float(text)
+    if not 0 <= number <= 1:
+        raise argparse.ArgumentTypeError(f"must lie between 0 and 1, not {text}")
+    return number
+
+
+def positive(text: str) -> int:
+    """Read a whole number from 1 on.
+
+    >>> positive("3")
+    3
+    """
+    number = int(text)
+    if not 1 <= number <= GREATEST:
+        raise argparse.ArgumentTypeError(f"must be 1 or more, and at most {GREATEST:,}")
+    return number
