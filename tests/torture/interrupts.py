@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import faulthandler
+import gc
 import json
 import logging
 import random
@@ -286,6 +287,8 @@ class Run:
     def close(self) -> None:
         """Close, open again, and look at everything that was acknowledged."""
         faulthandler.dump_traceback_later(_HANGS, exit=True)
+        self._kept.clear()  # and the handles in it, whose blocks were interrupted at their end: they are open as long as it is
+        gc.collect()
         if self._other is not None:
             self._other.close()
         self._sound(self._memory)
