@@ -25,7 +25,7 @@ UNDOABLE = (*VERDICTS, "pin", "unpin", "hide", "unhide", *OF_ACTORS, *OF_WARNING
 KINDS = (*UNDOABLE, "undo", "add", "forget", "purge", "bring_back", "import", "reward")
 # The names of what an entry counts.
 COUNTED = (
-    *("cases", "episodes", "recalls", "outcomes", "records", "verifications"),
+    *("cases", "episodes", "recalls", "outcomes", "records", "verifications", "decisions", "warnings"),
     *("cases brought back", "cases shown again", "cases deleted", "pinned ones", "hidden ones"),
 )
 _DONE: Mapping[str, str] = {

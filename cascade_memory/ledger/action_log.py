@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cascade_memory.domain.actions import NewAction
+from cascade_memory.domain.actions import COUNTED, NewAction
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.rows import SET_FACT
 
@@ -34,6 +34,7 @@ def write(
     """Append an entry, if there is an action, and return its id; one with counts that are all 0 changed nothing."""
     if action is None or (counts is not None and not any(counts.values())):
         return None
+    assert set(counts or ()) <= set(COUNTED), "an import would refuse the name of this count"
     entry_id = str(uuid.uuid4())
     row = {
         **{"id": entry_id, "at": time.time(), "namespace": namespace, "kind": action.kind, "actor": action.actor},

@@ -46,6 +46,7 @@ class SnapshotStore:
         weights = self.path / weights_name(snapshot.namespace, snapshot.seq, nonce)
         target = self.path / state_name(snapshot.namespace, snapshot.seq)
         unfinished = target.with_suffix(f".{uuid.uuid4().int}.part")  # a name that nobody else has: see below
+        name = str(unfinished)
         try:
             make_folder(self.path)
             if write_weights is not None:
@@ -57,9 +58,12 @@ class SnapshotStore:
                 os.fsync(file.fileno())
             unfinished.replace(target)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                unfinished.unlink(missing_ok=True)
             raise StoreUnwritable(f"cannot write {target}: {error}") from error
+        finally:
+            try:  # noqa: SIM105 - the first call is made whatever interrupts come, and it runs no Python: not even a path's
+                os.unlink(name)
+            except OSError:
+                pass
         for old in self._files(snapshot.namespace)[_KEEP:]:
             _delete(old)
         for old in self._unnamed(snapshot.namespace):  # weights that none of the remaining snapshots names

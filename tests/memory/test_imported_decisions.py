@@ -6,6 +6,7 @@ import io
 import json
 
 from decided import TASK, shown
+from warned import fail
 
 from cascade_memory import CascadeMemory
 
@@ -80,3 +81,15 @@ def test_what_a_person_hid_in_quarantine_is_hidden_by_both_after_a_move(ram: Cas
         assert shown(other) == []
         other.release("eve")
         assert shown(other) == ["oven"]
+
+
+def test_what_a_forget_counts_can_be_imported(ram: CascadeMemory):
+    failed = fail(ram)
+    ram.hide(of_eve(ram), actor="mallory")
+    ram.forget(actor="mallory", by="ann")
+    ram.forget(episode_id=failed)
+    counts = [entry.counts for entry in ram.audit()]
+    assert {name for one in counts for name in one} >= {"decisions", "warnings"}
+    with CascadeMemory(embedder="hashing") as other:
+        assert other.import_(exported(ram), progress=False)
+        assert [entry.counts for entry in other.audit()][1:] == counts

@@ -18,6 +18,7 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cascade_memory import CascadeMemory
@@ -26,6 +27,8 @@ from cascade_memory.domain.flag import Flag
 from cascade_memory.domain.interruptible import interruptible, take
 from cascade_memory.domain.patience import patience, patience_ends
 from cascade_memory.ledger.sqlite import SQLiteLedger
+from cascade_memory.ports.snapshots import Snapshot
+from cascade_memory.snapshots import SnapshotStore
 from cascade_memory.stores import chroma
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs alarms")
@@ -267,6 +270,19 @@ def test_a_lock_of_the_folder_is_not_kept_by_an_interrupt(alarms: Any, tmp_path:
         return is_free
 
     assert _moments(alarms, work, intact) == 0
+
+
+def test_no_unfinished_snapshot_is_left_by_an_interrupt(alarms: Any, tmp_path: Path):
+    store = SnapshotStore(tmp_path)
+    snapshot = Snapshot(namespace=1, seq=1, known=1, policy="p", encoder="e", state={"weights": np.ones(4)})
+
+    def intact() -> bool:
+        left = list(tmp_path.glob("*.part"))
+        for file in left:
+            file.unlink()
+        return not left
+
+    assert _moments(alarms, lambda: store.save(snapshot), intact, 60) == 0
 
 
 def test_the_block_of_a_context_manager_deals_with_errors_as_usual():
