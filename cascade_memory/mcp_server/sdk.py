@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from mcp.types import CallToolResult, ToolAnnotations
+from mcp.shared.message import SessionMessage
+from mcp.types import CallToolResult, ErrorData, JSONRPCError, JSONRPCMessage, ToolAnnotations
 
 from cascade_memory import __version__
 
@@ -33,6 +34,18 @@ def make(name: str, instructions: str, *, host: str) -> Any:
     if not _is_second:  # its constructor takes no version, and would report that of the SDK
         server._mcp_server.version = __version__
     return server
+
+
+def inner(server: Any) -> Any:
+    """Return what answers the messages of one client."""
+    return server._lowlevel_server if _is_second else server._mcp_server
+
+
+def refusal(id: str | int | None, code: int, text: str) -> SessionMessage:
+    """Answer a request with an error, also one whose id is not known."""
+    unchecked: Any = JSONRPCError.model_construct  # version 1.x has no type for an answer without an id
+    answer = unchecked(jsonrpc="2.0", id=id, error=ErrorData(code=code, message=text))
+    return SessionMessage(answer if _is_second else JSONRPCMessage.model_construct(answer))
 
 
 def result(text: str, data: dict[str, Any]) -> CallToolResult:

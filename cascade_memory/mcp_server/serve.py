@@ -53,8 +53,12 @@ def serve(
     # Load the model while the client connects, so that the first recall need not wait for it.
     threading.Thread(target=_warm, args=(memory,), name="cascade-memory-warm", daemon=True).start()
     if listening is None:
+        import anyio
+
+        from cascade_memory.mcp_server.lines import on_standard_streams
+
         try:
-            server.run("stdio")
+            anyio.run(on_standard_streams, server)
         except Exception as error:
             if not _client_left(error):
                 raise

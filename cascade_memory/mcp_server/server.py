@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 from mcp.types import CallToolResult
-from pydantic import Field
+from pydantic import FailFast, Field
 
 from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.domain import recall_tool
@@ -45,6 +45,7 @@ Arguments = Annotated[dict[str, Any], Field(description="The arguments of that c
 Action = Annotated[str, Field(description="What you are about to do, as text, if it is no tool call")]
 Steps = Annotated[
     list[DoneStep],
+    FailFast(),  # what is refused is said of one item: of all, it would be many times as long as the request
     Field(
         description=f"What you did, step by step, {MOST_STEPS} at most, with what came of it and what failed. Above all if the "
         "task failed: without it no later run can be warned",
@@ -53,7 +54,7 @@ Steps = Annotated[
 ]
 Ticket = Annotated[str, Field(description="The ticket that recall_cases returned with the episode_id")]
 Code = Annotated[str, Field(description="Only to delete what was previewed: the code from the preview of the same ids")]
-CaseIds = Annotated[list[str], Field(description=f"1 to {MOST_FORGOTTEN} ids of cases that recall_cases returned")]
+CaseIds = Annotated[list[str], FailFast(), Field(description=f"1 to {MOST_FORGOTTEN} ids of cases that recall_cases returned")]
 
 _RECALL = "Look up how similar tasks were solved. Call it once, before you start; "
 _CHECK = (

@@ -8,8 +8,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import itertools
-import os
-import random
 import warnings
 from collections.abc import Callable
 from datetime import timedelta
@@ -17,15 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from extreme_calls import LONGEST, drawn, some, whole
 from extreme_values import EXTREME, Hostile, HostileText, deep, endless
 
-from cascade_memory import CascadeMemory, Step, Tickets, Trajectory, WarningOptions, restore
+from cascade_memory import CascadeMemory, Step, Tickets, Trajectory, WarningOptions
 from cascade_memory.domain import plain_json, trajectory
 from cascade_memory.errors import CascadeError, InvalidInput, StoreError
 from cascade_memory.memory import curation
-
-_CALLS = os.environ.get("EXTREME_VALUES", "250")
-_LONGEST = 2_000  # characters of a message
 
 # They take no value to store, end the memory, take what only adapters pass, or write files of the caller's.
 _LEFT_OUT = {
@@ -38,10 +34,6 @@ _GIVEN: dict[str, Any] = {
     **{"value": 0.5, "status": "ok", "older_than": timedelta(days=1), "since": 0, "advice": "microwave it", "search": "egg"},
     **{"actor": "ann", "thread_id": "t", "seen": "x", "id": "x", "action": "open", "warning_id": "w", "entry_id": "e"},
 }
-
-
-def _some(count: int, seed: str) -> list[str]:
-    return list(EXTREME) if _CALLS == "all" else random.Random(seed).sample(list(EXTREME), count)
 
 
 def _verbs() -> list[str]:
@@ -87,7 +79,7 @@ def _wrong(work: Callable[[], Any]) -> str | None:
             if getattr(found, "error", None):
                 return f"failed inside: {found.error[:200]}"
         except CascadeError as error:
-            if isinstance(error, StoreError) or not 10 < len(str(error)) < _LONGEST:
+            if isinstance(error, StoreError) or not 10 < len(str(error)) < LONGEST:
                 return f"{type(error).__name__}: {str(error)[:200]}"
         except Exception as error:
             return f"{type(error).__name__} instead of a refusal"
@@ -95,34 +87,19 @@ def _wrong(work: Callable[[], Any]) -> str | None:
     return lost[0] if lost else None
 
 
-def _whole(memory: CascadeMemory, tmp_path: Path) -> None:
-    """Check that a memory can be moved in each way, and that nothing in it is wrong."""
-    memory.sync()
-    memory.backup(tmp_path / "backup")
-    memory.export(tmp_path / "export.jsonl")
-    assert [check for check in memory.examine() if not check.ok] == []
-    restore(tmp_path / "backup", tmp_path / "restored")
-    with CascadeMemory(embedder="hashing") as other:
-        assert other.import_(tmp_path / "export.jsonl")
-        assert other.stats(everywhere=True).cases == memory.stats(everywhere=True).cases
-        assert [check for check in other.examine() if not check.ok] == []
-
-
 @pytest.mark.parametrize("seed", [7])
 def test_a_verb_refuses_an_extreme_value_or_stores_it_for_good(tmp_path: Path, seed: int):
     calls = _calls()
     assert len(calls) > 10_000
-    drawn = calls if _CALLS == "all" else random.Random(seed).sample(calls, int(_CALLS))
     with CascadeMemory(tmp_path / "m", embedder="hashing", deadline=30) as memory:
         memory.add("cool some egg", "fridge", metadata={"user": "ann"})
         found: dict[str, str] = {}
-        for verb, parameter, label in drawn:
+        for verb, parameter, label in drawn(calls, seed):
             options = _arguments(memory, verb, parameter, EXTREME[label])
             if wrong := _wrong(lambda verb=verb, options=options: getattr(memory, verb)(**options)):
                 found[f"{verb}({parameter}={label})"] = wrong
         assert found == {}
-        assert memory.health().failures == {}
-        _whole(memory, tmp_path)
+        whole(memory, tmp_path)
 
 
 _OPTIONS = ("k", "namespace", "retain_at", "holdout", "explore", "candidates", "max_cases", "ttl", "deadline", "actor")
@@ -137,12 +114,12 @@ def test_an_option_with_an_extreme_value_is_refused_or_works(option: str):
             assert memory.recall("heat an egg").error is None
             assert memory.health().failures == {}
 
-    labels = _some(5, option)
+    labels = some(5, option)
     wrong = {label: _wrong(lambda label=label: used(**{option: EXTREME[label]})) for label in labels}
     assert {label: why for label, why in wrong.items() if why} == {}
 
 
-@pytest.mark.parametrize("label", _some(30, "parts"))
+@pytest.mark.parametrize("label", some(30, "parts"))
 def test_parts_of_solutions_and_settings_are_refused_or_come_back_as_they_were(label: str):
     value = EXTREME[label]
     fields = ("action", "observation", "thought", "tool", "failed", "arguments")

@@ -1,0 +1,72 @@
+"""Which of the extreme values a test tries, how JSON writes them, and whether a memory is whole after them.
+
+EXTREME_VALUES is the number of calls that are drawn from all; "all" makes all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, TypeVar
+
+from extreme_values import EXTREME
+
+from cascade_memory import CascadeMemory, restore
+
+_CALLS = os.environ.get("EXTREME_VALUES", "250")
+LONGEST = 2_000  # characters of a message
+
+Call = TypeVar("Call")
+
+
+def drawn(calls: Sequence[Call], seed: int | str, tests: int = 1) -> list[Call]:
+    """Return all calls that could be made, or as many of them as are asked for, of which each of some tests makes its part."""
+    if _CALLS == "all":
+        return list(calls)
+    return random.Random(seed).sample(calls, min(-(-int(_CALLS) // tests), len(calls)))
+
+
+def some(count: int, seed: str) -> list[str]:
+    """Return the names of some extreme values, or of all."""
+    return list(EXTREME) if _CALLS == "all" else random.Random(seed).sample(list(EXTREME), count)
+
+
+def whole(memory: CascadeMemory, folder: Path) -> None:
+    """Check that a memory can be moved in each way, and that nothing in it is wrong."""
+    assert memory.health().failures == {}
+    memory.sync()
+    memory.backup(folder / "backup")
+    memory.export(folder / "export.jsonl")
+    assert [check for check in memory.examine() if not check.ok] == []
+    restore(folder / "backup", folder / "restored")
+    with CascadeMemory(embedder="hashing") as other:
+        assert other.import_(folder / "export.jsonl")
+        assert other.stats(everywhere=True).cases == memory.stats(everywhere=True).cases
+        assert [check for check in other.examine() if not check.ok] == []
+
+
+def in_json() -> dict[str, str]:
+    """Return the extreme values as JSON writes them, without those that it has nothing like."""
+    return {label: text for label, value in EXTREME.items() if (text := _as_json(value)) is not None}
+
+
+def _as_json(value: Any) -> str | None:
+    before, after = "", ""
+    while type(value) in (dict, list) and len(value) == 1 and not _is_odd(value):  # Python's own writer goes less deep
+        if type(value) is list:
+            before, after, value = f"{before}[", f"]{after}", value[0]
+        else:
+            name, value = next(iter(value.items()))
+            before, after = f"{before}{{{json.dumps(name)}: ", f"}}{after}"
+    try:
+        return before + (format(Decimal(value), "f") if type(value) is int else json.dumps(value)) + after
+    except (TypeError, ValueError, RuntimeError):
+        return None
+
+
+def _is_odd(value: Any) -> bool:
+    return type(value) is dict and type(next(iter(value))) is not str
