@@ -147,6 +147,8 @@ class MirrorProjection:
         self._ledger.check()  # the folder may belong to another memory by now
         self.abandon_build()
         self.serving = False
+        # Before: if the deletion ends with an error or an interrupt, nothing that was fed until now counts as fed.
+        self.mark = Mark(0, self.seq, clean=True)
         self._mirror.discard()
         # Start at the end of the log: a mirror that is fed from the present state does not need the log's past.
         self.note(Mark(0, self._ledger.head(), clean=True))  # holds no case: if this process dies, the next owner rebuilds it

@@ -323,9 +323,11 @@ class ChromaFolder(Collections):
     def discard(self) -> None:
         """Delete the folder without reading its files: a damaged file may crash its reader."""
         with self._lock:
+            # First, in one step: a client of a deleted folder goes on as if nothing had happened, and what it is given is lost.
+            api, self._api, self._collections, self._queried = self._api, None, {}, {}
             with contextlib.suppress(Exception):  # the folder is deleted whatever the state of the client is
-                self.close()
-            self._queried = {}
+                if api is not None:
+                    self._disconnect(api)
             remove(self.path)
             remove(unfinished(self.path))
             self.trouble = ""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import types
 from pathlib import Path
 
 import numpy as np
@@ -166,3 +168,58 @@ def _case(case_id: str, namespace: str) -> Case:
         episode_id=None,
         created_at=0.0,
     )
+
+
+@pytest.mark.parametrize("at", ["discard", "remove", "head", "note"])
+def test_a_rebuild_that_fails_anywhere_is_done_again(folder: Path, at: str):
+    def profiler(frame: types.FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_name == at:
+            raise _SoftLimit
+
+    with CascadeMemory(folder.parent, embedder="hashing", learn="off") as memory:
+        memory.add("cool some egg", "fridge")
+        memory.sync()
+        before = sys.getprofile()
+        try:
+            sys.setprofile(profiler)
+            memory.rebuild()
+        except _SoftLimit:
+            sys.setprofile(before)
+        memory.add("cool some mug", "fridge")
+        memory.sync()
+        feeder = engine_of(memory).feeder
+        assert feeder is not None
+        assert feeder.count("default") == 62
+
+
+class _SoftLimit(Exception):
+    """Raised by a worker's time limit; what suppresses exceptions suppresses it, too."""
+
+
+def test_what_is_stored_after_a_deletion_is_there_whatever_interrupted_it(tmp_path: Path):
+    mirror, number, calls = ChromaFolder(tmp_path / "chroma"), 0, 1
+    case = Case(id="a", query="cool some egg", solution="fridge", namespace="default")
+    vector = np.ones((1, 8), np.float32)
+
+    def profiler(frame: types.FrameType, event: str, _: object) -> None:
+        nonlocal calls
+        calls += event == "call" and "/stores/" in frame.f_code.co_filename
+        if calls == number:
+            raise _SoftLimit
+
+    mirror.upsert("default", [case], vector)
+    while calls >= number:
+        number, calls = number + 1, 0
+        before = sys.getprofile()
+        try:
+            sys.setprofile(profiler)
+            mirror.discard()
+        except _SoftLimit:
+            mirror.discard()
+        finally:
+            sys.setprofile(before)
+        mirror.upsert("default", [case], vector)
+        mirror.close()
+        assert mirror.count("default") == 1, f"interrupted at call {number}"
+    assert number > 5
+    mirror.close()
