@@ -163,7 +163,7 @@ class Gate:
         origin = headers.get(b"origin")
         if entering and origin in (None, b"null"):  # plain HTTP beyond loopback: nothing is changed, and a token is needed
             return
-        if origin is None or urlsplit(origin.decode("latin-1")).netloc.encode("latin-1") != headers.get(b"host"):
+        if origin is None or _host_in(origin) != headers.get(b"host"):
             raise Refusal(
                 403,
                 "Your browser does not say from which site this form comes, so it changes nothing. Over plain HTTP, browsers "
@@ -183,6 +183,14 @@ class Gate:
             raise Refusal(400, "This form cannot be read.") from None
         # Browsers send the lines of a text with carriage returns.
         return {name: value.replace("\r\n", "\n") for name, value in pairs}
+
+
+def _host_in(origin: bytes) -> bytes | None:
+    """Return the name and port in an origin; None if it is no address."""
+    try:
+        return urlsplit(origin.decode("latin-1")).netloc.encode("latin-1")
+    except ValueError:  # such as a bracket that is not closed
+        return None
 
 
 def _always() -> bool:
