@@ -116,6 +116,8 @@ class Gate:
             raise Refusal(405, "Only GET, HEAD and POST are answered.")
         if len(scope["query_string"]) > MAX_QUERY:
             raise Refusal(414, f"The part of an address after the question mark may have at most {MAX_QUERY:,} bytes.")
+        if not scope["query_string"].isascii():
+            raise Refusal(400, "An address is written in ASCII: other letters must be encoded with percent signs.")
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or len(length) > 12 or int(length) > MAX_BYTES:
             raise Refusal(413, f"A form may have at most {MAX_BYTES:,} bytes.")

@@ -44,8 +44,10 @@ class RawClient:
         self._application, self._loop = application, asyncio.new_event_loop()
         self._usual = {b"host": b"127.0.0.1:8000", b"sec-fetch-site": b"same-origin", b"cookie": cookie.encode()}
 
-    def close(self) -> None:
-        """End the loop."""
+    def __enter__(self) -> RawClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._loop.close()
 
     def ask(

@@ -6,6 +6,7 @@ EXTREME_VALUES is the number of requests that are drawn from all; "all" sends al
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import random
 from collections import defaultdict
@@ -20,7 +21,7 @@ from extreme_texts import TEXTS
 from found_forms import Form, Found, Noting, names_read
 from harmless_pages import harmless
 from inspecting import Door, door
-from raw_requests import Answer, Pairs, RawClient, encoded
+from raw_requests import FORM, Answer, Pairs, RawClient, encoded
 from starlette.routing import Route
 from warned import fail
 from whole_memory import assert_whole
@@ -101,21 +102,15 @@ MAKERS: tuple[Maker, ...] = (
 class Fuzzed:
     """An inspector with all that its pages are about, and what its routes, pages and handlers say of their fields."""
 
-    def __init__(self, made: Door, memory: CascadeMemory, read: Read) -> None:
+    def __init__(self, made: Door, memory: CascadeMemory, read: Read, clients: tuple[RawClient, RawClient]) -> None:
         self._memory, self._read = memory, read
-        cookie = made.browser().cookies["inspector"]
-        self.client, self._stranger = RawClient(made.application, f"inspector={cookie}"), RawClient(made.application)
+        self.client, self._stranger = clients
         routes: Any = made.site.routed()
         self.routes: list[Route] = routes.routes
         self._makers: dict[str, list[Maker]] = defaultdict(list)
         self._forms: dict[str, Form] = {}
         self._linked: dict[str, list[dict[str, str]]] = defaultdict(list)  # the queries of links to a path
         self._look_around()
-
-    def close(self) -> None:
-        """End its clients."""
-        self.client.close()
-        self._stranger.close()
 
     def _look_around(self) -> None:
         """Go to every page, and send every form, as a person would."""
@@ -183,7 +178,7 @@ class Fuzzed:
         return found
 
 
-def check(found: Answer) -> None:
+def check(found: Answer, method: str = "GET") -> None:
     """Check that an answer is a page or a sentence, that it came soon, and that all it shows is text."""
     assert found.status < 500, found.body[:300]
     assert found.took < _SECONDS
@@ -193,6 +188,8 @@ def check(found: Answer) -> None:
     if 300 <= found.status < 400:
         assert found.headers["location"].startswith(("/", "http://127.0.0.1:8000/"))
         assert not found.headers["location"].startswith("//")
+    elif method == "HEAD":
+        assert kind.startswith("text/")
     elif kind.startswith("text/html"):
         harmless(found.text)
         assert "</html>" in found.text
@@ -202,10 +199,10 @@ def check(found: Answer) -> None:
     assert not any(one in found.text for one in _FAILED), found.text[:2_000]
 
 
-def _wrong(work: Callable[[], Answer]) -> str | None:
+def _wrong(work: Callable[[], Answer], method: str = "GET") -> str | None:
     """Ask for something; return what is wrong with the answer, if anything."""
     try:
-        check(work())
+        check(work(), method)
     except Exception as error:
         return f"{type(error).__name__}: {str(error)[:300]}"
     return None
@@ -226,10 +223,10 @@ def fuzzed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fuzzed]:
         CascadeMemory(tmp_path / "m", embedder="hashing", learn="inline", deadline=30) as memory,
         door(memory, edit=True, token="secret") as made,
     ):
-        found = Fuzzed(made, memory, read)
-        yield found
-        assert "heat some egg" in found.client.ask("GET", "/cases", b"q=egg").text
-        found.close()
+        cookie = f"inspector={made.browser().cookies['inspector']}"
+        with RawClient(made.application, cookie) as client, RawClient(made.application) as stranger:
+            yield Fuzzed(made, memory, read, (client, stranger))
+            assert "heat some egg" in client.ask("GET", "/cases", b"q=egg").text
         assert_whole(memory, tmp_path)
 
 
@@ -244,3 +241,105 @@ def test_every_field_of_every_route_takes_every_text(fuzzed: Fuzzed):
     assert found == {}
     # Each field that a page reads was found before, so it got all texts.
     assert {one: fuzzed.names(*one) for one in names} == names
+
+
+# -- requests of another shape -----------------------------------------------------------------------------------------
+
+_HEADERS = ("host", "origin", "sec-fetch-site", "sec-purpose", "cookie", "content-type", "content-length", "accept", "range")
+_HEADERS = (*_HEADERS, "transfer-encoding", "expect", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "upgrade")
+
+
+_KINDS = (
+    b"",
+    b"application/json",
+    b"multipart/form-data; boundary=x",
+    b"text/plain",
+    b"\xff",
+    FORM.encode() + b"; charset=utf-16",
+)
+_LENGTHS = (b"", b"0", b"1", b"-1", b"9" * 12, b"9" * 5_000, b"1e3", b"0x10", "٣".encode(), b" 5", b"5, 6")
+_MORE: dict[str, dict[str, Any]] = {
+    **{f"of the kind {kind!r}": {"headers": {b"content-type": kind}} for kind in _KINDS},
+    **{f"of the length {one[:20]!r}": {"headers": {b"content-length": one}} for one in _LENGTHS},
+    "two lengths": {"headers": {b"content-length": b"5"}, "more": [(b"content-length", b"3")]},
+    "two kinds": {"more": [(b"content-type", b"text/plain")]},
+    "many headers": {"more": [(f"x-{i}".encode(), b"y" * 100) for i in range(3_000)]},
+    "many queries": {"query": b"ns=1&" * 1_500},
+}
+_PARTS: dict[str, Callable[[bytes], list[bytes | None]]] = {
+    "no body": lambda _: [],
+    "bytes": lambda body: [body + b"&\xff\xfe=\xff"],
+    "a percent": lambda body: [body + b"&a=%&b=%zz&%"],
+    "only separators": lambda _: [b"&" * 3_000],
+    "no names": lambda body: [body + b"&=1&=2&==&;"],
+    "many fields": lambda body: [body + b"&a=1" * 55],
+    "too many": lambda body: [body + b"&a=1" * 100_000],
+    "each twice": lambda body: [body + b"&" + body],
+    "each six times": lambda body: [b"&".join([body] * 6)],
+    "no token": lambda body: [body.replace(b"form=", b"f=")],
+    "JSON": lambda body: [json.dumps(dict(parse_qsl(body.decode()))).encode()],
+    "too large": lambda body: [body + b"&a=" + b"x" * 4_000_000],
+    "nearly too large": lambda body: [body + b"&a=" + b"x" * 3_900_000],
+    "in many parts": lambda body: [b"", *(body[i : i + 1] for i in range(len(body))), b"", b""],
+    "hung up": lambda body: [body[:9], None],
+    "hung up at once": lambda _: [None],
+    **{f"the name {name}": lambda body, text=text: [body + b"&" + encoded([(text, "1")])] for name, text in TEXTS.items()},
+}
+
+
+def _sent_otherwise(fuzzed: Fuzzed, path: str, what: str) -> Answer:
+    """Send a form of today otherwise than a form is sent."""
+    fields = fuzzed.fields_for(path)
+    fields.pop(what.removeprefix("without "), None)
+    body = encoded(list(fields.items()))
+    more = _MORE.get(what, {})
+    parts = _PARTS[what](body) if what in _PARTS else [body]
+    headers = {b"content-type": FORM.encode(), **more.get("headers", {})}
+    return fuzzed.client.ask("POST", path, parts=parts, **{**more, "headers": headers})
+
+
+def test_a_form_that_is_sent_otherwise_is_answered_with_a_sentence(fuzzed: Fuzzed):
+    paths = [route.path for route in fuzzed.routes if "POST" in (route.methods or ())]
+    calls = [
+        (path, what)
+        for path in paths
+        for what in (*_PARTS, *_MORE, *(f"without {name}" for name in sorted(fuzzed.names("POST", path))))
+    ]
+    assert len(calls) > 1_500
+    found: dict[str, str] = {}
+    for path, what in _drawn(calls, "shapes", 120):
+        if wrong := _wrong(lambda path=path, what=what: _sent_otherwise(fuzzed, path, what)):
+            found[f"{path}, {what}"] = wrong
+    assert found == {}
+
+
+def test_an_odd_method_query_or_header_is_answered_with_a_sentence(fuzzed: Fuzzed):
+    methods = ("GET", "HEAD", "POST", "PUT", "get", "", "G\0T", "CONNECT", "x" * 5_000)
+    queries = {
+        "separators": b"&" * 7_000,
+        "equals": b"=" * 7_000,
+        "bytes": b"\xff=\xfe&%=%&%ff=%fe",
+        "semicolons": b"id=1;ns=2",
+    }
+    queries |= {"many": b"id=1&" * 1_500, "many names": encoded([(f"n{i}", "") for i in range(700)]), "a mark": b"?????id=1"}
+    queries |= {f"named {label}": encoded([(text, "1")]) for label, text in TEXTS.items()}
+    odd: dict[str, tuple[str, dict[str, Any]]] = {f"{method!r:.20}": (method, {}) for method in methods}
+    odd |= {f"the query {what}": ("GET", {"query": query}) for what, query in queries.items()}
+    headers: dict[str, tuple[str, dict[str, Any]]] = {
+        f"{method}, {name}: {label}": (method, {"headers": {name.encode(): text}})
+        for method in ("GET", "POST")
+        for name in _HEADERS
+        for label, text in TEXTS.items()
+    }
+    paths = [route.path.replace("{name}", "inspector.css") for route in fuzzed.routes]
+    calls = [(path, what) for path in [*paths, "", "*", "cases", "//cases", "http://127.0.0.1/cases"] for what in odd]
+    calls += [(path, what) for path in ("/cases", "/do/pin", "/enter", "/start") for what in headers]
+    odd |= headers
+    found: dict[str, str] = {}
+    for path, what in _drawn(calls, "odd", 400):
+        method, options = odd[what]
+        if wrong := _wrong(
+            lambda path=path, method=method, options=options: fuzzed.client.ask(method, path, **options), method
+        ):
+            found[f"{path}, {what}"] = wrong
+    assert found == {}

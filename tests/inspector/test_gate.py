@@ -11,6 +11,7 @@ import anyio
 import httpx
 import pytest
 from inspecting import HOST, Browser, Door, mounted
+from raw_requests import RawClient
 
 from cascade_memory import CascadeMemory
 from cascade_memory.errors import InvalidInput
@@ -175,6 +176,13 @@ def test_a_form_that_does_not_say_how_large_it_is_is_cut_off():
 
 def test_an_address_that_is_too_long_is_refused(browser: Browser):
     assert browser.get("/cases", params={"q": "a" * (MAX_QUERY + 1)}).status_code == 414
+
+
+@pytest.mark.parametrize("path", ["", "/", "/cases", "/cases/", "/static/inspector.css/", "/nowhere/"])
+def test_an_address_whose_letters_are_not_encoded_is_refused(memory: CascadeMemory, path: str):
+    with RawClient(app(memory)) as client:
+        assert client.ask("GET", path, b"q=\xff").status == client.ask("GET", path, "q=é".encode()).status == 400
+        assert client.ask("GET", path, b"q=%ff").status < 500
 
 
 # -- what browsers are told --------------------------------------------------------------------------------------------
