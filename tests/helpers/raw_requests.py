@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,11 +31,12 @@ class Answer:
 
 def encoded(pairs: Pairs) -> bytes:
     """Write fields as a form does, whatever their bytes."""
+    return "&".join(f"{_quoted(name)}={_quoted(text)}" for name, text in pairs).encode()
 
-    def one(part: str | bytes) -> str:
-        return quote_from_bytes(part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part, safe="")
 
-    return "&".join(f"{one(name)}={one(value)}" for name, value in pairs).encode()
+@functools.lru_cache(512)  # the long ones are sent again and again
+def _quoted(text: str | bytes) -> str:
+    return quote_from_bytes(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text, safe="")
 
 
 class RawClient:
@@ -46,6 +48,10 @@ class RawClient:
 
     def __enter__(self) -> RawClient:
         return self
+
+    def take_cookie(self, answer: Answer) -> None:
+        """Go on with the cookie that an answer sets."""
+        self._usual[b"cookie"] = answer.headers["set-cookie"].partition(";")[0].encode()
 
     def __exit__(self, *_: object) -> None:
         self._loop.close()

@@ -169,6 +169,9 @@ class Fuzzed:
     def _submit(self, path: str, pairs: Pairs) -> Answer:
         """Send a form, look at the page that follows, and take a new form if something was done."""
         found = self.client.post(path, pairs)
+        if "set-cookie" in found.headers:  # somebody came in, and the oldest of many visits ends
+            self.client.take_cookie(found)
+            self._forms.clear()
         if found.status not in (400, 403, 404, 413):
             self._forms.pop(path, None)
         if found.status == 303:
