@@ -1,4 +1,4 @@
-"""Which of the extreme values a test tries, how JSON writes them, and whether a memory is whole after them.
+"""Which of the extreme values a test tries, and how JSON writes them.
 
 EXTREME_VALUES is the number of calls that are drawn from all; "all" makes all of them.
 """
@@ -10,12 +10,9 @@ import os
 import random
 from collections.abc import Sequence
 from decimal import Decimal
-from pathlib import Path
 from typing import Any, TypeVar
 
 from extreme_values import EXTREME
-
-from cascade_memory import CascadeMemory, restore
 
 _CALLS = os.environ.get("EXTREME_VALUES", "250")
 LONGEST = 2_000  # characters of a message
@@ -33,20 +30,6 @@ def drawn(calls: Sequence[Call], seed: int | str, tests: int = 1) -> list[Call]:
 def some(count: int, seed: str) -> list[str]:
     """Return the names of some extreme values, or of all."""
     return list(EXTREME) if _CALLS == "all" else random.Random(seed).sample(list(EXTREME), count)
-
-
-def whole(memory: CascadeMemory, folder: Path) -> None:
-    """Check that a memory can be moved in each way, and that nothing in it is wrong."""
-    assert memory.health().failures == {}
-    memory.sync()
-    memory.backup(folder / "backup")
-    memory.export(folder / "export.jsonl")
-    assert [check for check in memory.examine() if not check.ok] == []
-    restore(folder / "backup", folder / "restored")
-    with CascadeMemory(embedder="hashing") as other:
-        assert other.import_(folder / "export.jsonl")
-        assert other.stats(everywhere=True).cases == memory.stats(everywhere=True).cases
-        assert [check for check in other.examine() if not check.ok] == []
 
 
 def in_json() -> dict[str, str]:

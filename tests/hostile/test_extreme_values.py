@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from extreme_calls import LONGEST, drawn, some, whole
+from extreme_calls import LONGEST, drawn, some
 from extreme_values import EXTREME, Hostile, HostileText, deep, endless
+from whole_memory import assert_whole
 
 from cascade_memory import CascadeMemory, Step, Tickets, Trajectory, WarningOptions
 from cascade_memory.domain import plain_json, trajectory
@@ -99,7 +100,7 @@ def test_a_verb_refuses_an_extreme_value_or_stores_it_for_good(tmp_path: Path, s
             if wrong := _wrong(lambda verb=verb, options=options: getattr(memory, verb)(**options)):
                 found[f"{verb}({parameter}={label})"] = wrong
         assert found == {}
-        whole(memory, tmp_path)
+        assert_whole(memory, tmp_path)
 
 
 _OPTIONS = ("k", "namespace", "retain_at", "holdout", "explore", "candidates", "max_cases", "ttl", "deadline", "actor")

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from extreme_calls import LONGEST, drawn, in_json, whole
+from extreme_calls import LONGEST, drawn, in_json
 from mcp_doors import Ask, http_door, message, stdio_door
+from whole_memory import assert_whole
 
 from cascade_memory import CascadeMemory
 from cascade_memory.mcp_server import build
@@ -136,7 +137,7 @@ async def test_a_tool_refuses_an_extreme_value_or_stores_it_for_good(
                     found[f"{tool}({str(place).replace(str(_VALUE), label)})"] = wrong
             assert await _called(ask, 1, "memory_stats", "{}") is None
         assert found == {}
-        whole(memory, tmp_path)
+        assert_whole(memory, tmp_path)
 
 
 @pytest.mark.parametrize("door", _DOORS)

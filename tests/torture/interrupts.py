@@ -71,6 +71,9 @@ class Summary:
     took_s: float = 0.0
 
 
+_unraised: deque[Any] = deque(maxlen=10)  # what came while a block was being closed, or in a thread
+
+
 class _Alarm:
     """Interrupts the main thread."""
 
@@ -287,6 +290,7 @@ class Run:
     def close(self) -> None:
         """Close, open again, and look at everything that was acknowledged."""
         faulthandler.dump_traceback_later(_HANGS, exit=True)
+        _unraised.clear()
         self._kept.clear()  # and the handles in it, whose blocks were interrupted at their end: they are open as long as it is
         gc.collect()
         if self._other is not None:
@@ -315,7 +319,7 @@ def run(place: str, moments: int, seed: int, folder: Path, ways: list[str]) -> S
     warnings.simplefilter("ignore")
     logging.disable()
     # What comes while a block is being closed, or a thread ends. Written in C: it cannot be interrupted itself.
-    sys.unraisablehook = threading.excepthook = deque[Any](maxlen=10).append
+    sys.unraisablehook = threading.excepthook = _unraised.append
     sys.setswitchinterval(1e-4)
     tqdm.monitor_interval = 0
     shown = tqdm(total=moments, desc="interrupts", disable=not sys.stderr.isatty())
