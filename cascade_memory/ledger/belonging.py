@@ -112,6 +112,10 @@ class Belonging:
         self._read_facts(connection)
         self._embedder = (EMBEDDER, embedder)
 
+    def adopt(self, connection: Connection) -> None:
+        """Go on with the facts as a transaction of this memory has left them: others have to open the folder again."""
+        self._read_facts(connection)
+
     def require_facts(self, connection: Requires, *, claims: bool) -> None:
         """Let a transaction fail on the server if ``check_facts`` would raise there."""
         self._refuse_again()

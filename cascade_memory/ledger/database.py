@@ -89,6 +89,10 @@ class EmbedderCheck(Protocol):
         """Refuse every later write if there are vectors of another embedder."""
         ...
 
+    def adopt(self, connection: Connection) -> None:
+        """Go on with the folder's facts as a transaction of this memory has left them."""
+        ...
+
     def claim(self, connection: Connection) -> None:
         """Record the embedder in the transaction that writes the first vector."""
         ...

@@ -115,6 +115,7 @@ class SQLMaintenance:
                     break
                 last = found
             _remove_orphans(connection)
+            self._connections.belonging.adopt(connection)  # the generation may have been one of the rows
             return summary(done)
 
     def audit_log(self) -> tuple[bool, str]:

@@ -13,6 +13,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
+from cascade_memory.domain.validation import GREATEST
 from cascade_memory.errors import StoreCorrupt
 from cascade_memory.ledger.facts import check_needed
 from cascade_memory.ledger.schema import SCHEMA_VERSION, TABLES
@@ -48,7 +49,7 @@ def check_structure(connection: sqlite3.Connection, version: int, path: str) -> 
         rows = _statements(connection, path)
         found = _structure(rows) if version == SCHEMA_VERSION else _as_upgraded(rows, version)
         check_needed(connection)
-        (least,) = connection.execute("SELECT coalesce(min(id), 1) FROM namespace").fetchone()
+        ends = connection.execute("SELECT coalesce(min(id), 1), coalesce(max(id), 1) FROM namespace").fetchone()
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter if SQLite's own message is not UTF-8
         raise StoreCorrupt(
             f"{path} does not have the structure of a cascade-memory ledger ({error}); restore it from a backup"
@@ -60,8 +61,9 @@ def check_structure(connection: sqlite3.Connection, version: int, path: str) -> 
             f"{path} does not have the structure of a cascade-memory ledger: {wrong}. Somebody has changed it: undo that "
             "change, or restore a backup that you trust"
         )
-    if type(least) is not int or least < 1:
-        raise StoreCorrupt(f"{path} has a namespace with the invalid number {least}; restore it from a backup")
+    for number in ends:
+        if type(number) is not int or not 1 <= number <= GREATEST:
+            raise StoreCorrupt(f"{path} has a namespace with the invalid number {number}; restore it from a backup")
 
 
 def _statements(connection: sqlite3.Connection, path: str) -> list[_Statement]:

@@ -71,6 +71,21 @@ def test_it_goes_on_or_is_refused_in_words(tmp_path: Path, name: str):
                     raise AssertionError(f"no sentence: {error!r}") from error
 
 
+@pytest.mark.parametrize("value", [b"", b"\xff\x80"])
+def test_a_memory_that_mends_the_generation_goes_on(tmp_path: Path, value: bytes):
+    filled(tmp_path)
+    _edit(tmp_path, "generation", "?", value)
+    _use(tmp_path)
+
+
+def test_a_namespace_with_a_number_beyond_all_is_refused(tmp_path: Path):
+    filled(tmp_path)
+    with contextlib.closing(sqlite3.connect(tmp_path / "ledger.sqlite3")) as connection, connection:
+        connection.execute("UPDATE namespace SET id = 9223372036854775807")
+    with pytest.raises(StoreCorrupt, match="a namespace with the invalid number 9223372036854775807"):
+        opened(tmp_path)
+
+
 @pytest.mark.parametrize("value", [one for one in VALUES if isinstance(one, str)], ids=lambda value: value[:20])
 def test_a_mark_of_chroma_that_is_none_is_not_trusted(value: str):
     mark = Mark.read(value)
