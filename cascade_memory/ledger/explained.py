@@ -47,6 +47,8 @@ def _of_sqlite(text: str, path: Path | None) -> StoreError:
         return StoreUnwritable(f"{path} cannot be written ({text}); check its permissions and its disk")
     if "decode" in text:
         return StoreCorrupt(f"{path} has a text that is not UTF-8 ({text}); mend it: cascade-memory doctor --fix")
+    if "integer overflow" in text:
+        return StoreCorrupt(f"{path} has numbers that no row may have ({text}); mend it: cascade-memory doctor --fix")
     if "locked" in text:
         return StoreBusy(f"{path} stayed locked by another process; check whether that process hangs")
     return StoreError(f"the ledger {path} failed: {text}")

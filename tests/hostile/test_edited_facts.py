@@ -86,6 +86,17 @@ def test_a_namespace_with_a_number_beyond_all_is_refused(tmp_path: Path):
         opened(tmp_path)
 
 
+def test_counts_whose_sum_is_beyond_all_are_mended(tmp_path: Path):
+    filled(tmp_path)
+    with contextlib.closing(sqlite3.connect(tmp_path / "ledger.sqlite3")) as connection, connection:
+        connection.execute("UPDATE cases SET copies = 9223372036854775807")
+    with contextlib.closing(opened(tmp_path)) as memory:
+        with pytest.raises(StoreCorrupt, match="doctor --fix"):
+            memory.stats()
+        memory.examine(fix=True)
+        assert memory.stats().cases
+
+
 @pytest.mark.parametrize("value", [one for one in VALUES if isinstance(one, str)], ids=lambda value: value[:20])
 def test_a_mark_of_chroma_that_is_none_is_not_trusted(value: str):
     mark = Mark.read(value)
