@@ -57,9 +57,10 @@ _STANDS = f"""CASE WHEN action.kind IN {_among(OF_WARNINGS)}
     THEN EXISTS (SELECT 1 FROM cases WHERE cases.id = action.made
       AND (action.counts NOT LIKE '%"cases": %' OR (cases.copies = 1 AND cases.episode IS NULL)))
   ELSE action.kind IN ('quarantine', 'release') OR EXISTS (SELECT 1 FROM cases WHERE cases.id = action.subject) END"""
+# The plus signs let SQLite look up the few entries about a subject: by key, it would go through all later ones for each entry.
 _LATER = f"""EXISTS (SELECT 1 FROM action AS later
-  WHERE later.subject IN (action.subject, action.made) AND later.key > action.key
-  AND later.namespace = action.namespace AND ({_SAME_GROUP})
+  WHERE later.subject IN (action.subject, action.made) AND +later.key > action.key
+  AND +later.namespace = action.namespace AND ({_SAME_GROUP})
   AND NOT EXISTS (SELECT 1 FROM action AS taken WHERE taken.undoes = later.key))"""
 _COLUMNS = f"""action.key, action.id, action.at, namespace.name, action.actor, action.kind, action.subject, action.counts,
   action.note, action.made, action.hid, (SELECT undone.id FROM action AS undone WHERE undone.key = action.undoes), {_UNDONE},
@@ -104,8 +105,10 @@ class SQLActions:
     ) -> list[tuple[int, AuditEntry]]:
         """Return the next entries of a namespace and of the ledger as a whole, each with its key, by age; None: all."""
         compared, order, start = ("<", "DESC", 2**62) if newest_first else (">", "ASC", 0)
-        where, values = ("", ()) if namespace is None else ("action.namespace IN (0, ?) AND", (namespace,))
-        query = f"{_SELECT} WHERE {where} action.key {compared} ? ORDER BY action.key {order} LIMIT ?"
+        where, values = ("", ()) if namespace is None else ("namespace IN (0, ?) AND", (namespace,))
+        # Keys first: what else is asked about an entry is asked of those on the page only.
+        keys = f"SELECT key FROM action WHERE {where} key {compared} ? ORDER BY key {order} LIMIT ?"
+        query = f"{_SELECT} WHERE action.key IN ({keys}) ORDER BY action.key {order}"
         with self._connections.read() as connection:
             rows = fetched(connection, query, (*values, start if after is None else after, limit))
         return usable(rows, lambda row: (int(row[0]), _entry(row)))
