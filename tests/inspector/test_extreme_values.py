@@ -1,6 +1,7 @@
 """Every field of every page and form with every extreme text: answered with a page or a sentence, and the memory stays whole.
 
-EXTREME_VALUES is the number of requests that are drawn from all; "all" sends all of them (some minutes).
+EXTREME_VALUES is the number of requests that the first test draws from all, and the others draw some; "all" sends all of them
+(about twenty minutes of a processor).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from warned import fail
 from whole_memory import assert_whole
 
 from cascade_memory import CascadeMemory
+from cascade_memory.errors import QuotaExceeded
 from cascade_memory.inspector import site
 from cascade_memory.inspector.view import View
 
@@ -56,7 +58,11 @@ class Read:
 
 def _reported(memory: CascadeMemory, reward: float) -> str:
     recall = memory.recall(f"boil some water {next(_NUMBERS)}")
-    memory.reward(recall.episode_id, reward, solution="use the oven", source="agent")
+    try:
+        memory.reward(recall.episode_id, reward, solution="use the oven", source="agent")
+    except QuotaExceeded:  # a thousand wait for a verdict
+        memory.expire(0.0, reported=True)
+        return _reported(memory, reward)
     return f"/episode?id={recall.episode_id}"
 
 
