@@ -63,7 +63,7 @@ class Belonging:
     def opened(self, before: _Identity | None, connection: Connection) -> bool:
         """Remember the opened files; return False if the file was replaced meanwhile, so that it is unclear which is open."""
         if self.path is None or self._log is None:
-            self._read_facts(connection)
+            self.adopt(connection)
             return True
         if _identity(self.path) != before:
             return False
@@ -78,7 +78,7 @@ class Belonging:
         """Remember the files; raise if they differ from those opened before, or if the ledger was replaced since."""
         assert self.path is not None
         file, known, generation = _identity(self.path), self._files, self._generation
-        self._read_facts(connection)
+        self.adopt(connection)
         if known is not None and (file != known[0] or self._generation != generation):
             self._refuse(self._replaced())
         self._files = (file, log)
@@ -109,12 +109,8 @@ class Belonging:
 
     def bind(self, connection: Connection, embedder: str) -> None:
         """Declare the embedder of the folder's vectors, and remember the generation, which changes if all is replaced."""
-        self._read_facts(connection)
+        self.adopt(connection)
         self._embedder = (EMBEDDER, embedder)
-
-    def adopt(self, connection: Connection) -> None:
-        """Go on with the facts as a transaction of this memory has left them: others have to open the folder again."""
-        self._read_facts(connection)
 
     def require_facts(self, connection: Requires, *, claims: bool) -> None:
         """Let a transaction fail on the server if ``check_facts`` would raise there."""
@@ -155,7 +151,8 @@ class Belonging:
         if self._unclaimed and self._embedder is not None:
             connection.execute("INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING", self._embedder)
 
-    def _read_facts(self, connection: Connection) -> None:
+    def adopt(self, connection: Connection) -> None:
+        """Remember the generation as it is there now; if this memory has changed it, others have to open the folder again."""
         _, self._generation = connection.execute(_FACTS).fetchone()
 
     def _refuse(self, error: StoreError) -> None:
