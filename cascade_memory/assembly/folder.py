@@ -34,28 +34,28 @@ class Folder:
     """The ledger, the snapshots, Chroma and the owner's lock are files in it."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
 
     def __str__(self) -> str:
         """Name the folder."""
-        return str(self._path)
+        return str(self.path)
 
     @property
     def key(self) -> str:
         """The real path."""
-        return os.path.realpath(self._path)
+        return os.path.realpath(self.path)
 
     def check_there(self) -> None:
         """Raise if there is no memory."""
-        check_there(self._path)
+        check_there(self.path)
 
     def ledger(self) -> Ledger:
         """Open the ledger; create it if there is none."""
-        return SQLiteLedger(ledger_path(self._path))
+        return SQLiteLedger(ledger_path(self.path))
 
     def complete(self, parts: Parts, settings: Settings) -> Parts:
         """Add the files beside the ledger, and the lock that decides which process feeds Chroma."""
-        folder = Path(os.path.abspath(self._path))  # the working directory may change
+        folder = Path(os.path.abspath(self.path))  # the working directory may change
         mirror = _mirror(folder, parts.ledger, settings.chroma)
         return replace(
             parts,
@@ -70,7 +70,7 @@ class Folder:
         """Delete a Chroma folder that was left by a command, or from before a server was used."""
         mirror, feeder = engine.parts.mirror, engine.feeder
         if mirror is not None and mirror.shared and feeder is not None and feeder.owner:
-            ChromaFolder(Path(os.path.abspath(self._path)) / CHROMA).discard()
+            ChromaFolder(Path(os.path.abspath(self.path)) / CHROMA).discard()
 
 
 def _mirror(folder: Path, ledger: Ledger, server: str | None) -> ChromaFolder | ChromaServer:

@@ -12,7 +12,6 @@ from typing import Any, Protocol
 from cascade_memory.assembly.folder import Folder
 from cascade_memory.assembly.moved_folder import MovedFolder
 from cascade_memory.assembly.place import place_of
-from cascade_memory.domain.validation import check_path
 from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.moving.copying import Copying
@@ -60,8 +59,9 @@ class _End(Protocol):
 
 
 def _end(where: str | os.PathLike[str]) -> _End:
-    if isinstance(place_of(where), Folder):  # or it raises, and says what is wrong or missing
-        return MovedFolder(check_path(where, "path"))
+    place = place_of(where)  # or it raises, and says what is wrong or missing
+    if isinstance(place, Folder):
+        return MovedFolder(place.path)
     from cascade_memory.assembly.moved_database import MovedDatabase
 
     return MovedDatabase(str(where).strip())

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from cascade_memory.domain.validation import GREATEST
-from cascade_memory.visible import indented, shortened
+from cascade_memory.visible import indented, shortened, visible
 
 _LONGEST = 2_000  # characters of a refusal
 
@@ -28,12 +28,12 @@ class Parser(argparse.ArgumentParser):
 
 
 def refusal(message: str) -> str:
-    """Return what is printed of a message that may quote anything.
+    """Return what is printed of a message that may quote anything: what it quotes begins no line of its own.
 
     >>> refusal("there is no namespace 'a'")
     "there is no namespace 'a'"
     """
-    return shortened(indented(message), _LONGEST)
+    return indented(shortened(visible(message), _LONGEST))
 
 
 def share(text: str) -> float:

@@ -32,7 +32,7 @@ def make(name: str, instructions: str, *, host: str) -> Any:
     own: dict[str, Any] = {"version": __version__} if _is_second else {"host": host, **_HTTP}
     server = _server(name, instructions=instructions, log_level="ERROR", **own)
     if not _is_second:  # its constructor takes no version, and would report that of the SDK
-        server._mcp_server.version = __version__
+        inner(server).version = __version__
     return server
 
 

@@ -19,6 +19,7 @@ from whole_memory import assert_whole
 
 from cascade_memory import CascadeMemory, restore
 from cascade_memory.cli import main
+from cascade_memory.cli.arguments import refusal
 from cascade_memory.errors import InvalidInput
 
 _LONGEST = 4_000  # characters of a refusal, with the usage of its command
@@ -142,3 +143,9 @@ def test_a_path_that_names_no_file_is_refused_everywhere(tmp_path: Path, ram: Ca
 def test_a_file_without_line_ends_is_not_read_to_its_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["import", str(tmp_path / "memory"), "/dev/zero"]) == 2
     assert "line 1 is not JSON" in capsys.readouterr().err
+
+
+def test_what_a_refusal_quotes_begins_no_line():
+    shown = refusal("there is no namespace " + "x" * 200 + "\ninvented: all is well" * 400)
+    assert "characters cut" in shown
+    assert [line for line in shown.splitlines()[1:] if not line.startswith("  ")] == []
