@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
+import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,14 +15,27 @@ _NEAR = 16  # calls between LangChain's function and the handler are fewer
 _STREAMS = ("langchain_core.runnables.base", "_transform_stream_with_config")  # the function that reports the end
 
 
+class _Collector:
+    """Knows which thread the garbage collector runs on."""
+
+    thread: int | None = None
+
+    def __call__(self, phase: str, _: object, ident: Callable[[], int] = threading.get_ident) -> None:
+        self.thread = ident() if phase == "start" else None
+
+
+_collector = _Collector()
+gc.callbacks.append(_collector)
+
+
 def was_cut_off(root: Root) -> bool:
     """Say whether the run that reports its end now was read to its end; call this while it reports.
 
     LangChain reads a stream from a generator. If the stream was read to its end, so was that; if the reader has left, it still
-    waits behind the last part that was read.
+    waits behind the last part that was read. The garbage collector may close that first, but collects no stream that is read.
     """
     found = _read_from(root)
-    return inspect.isgenerator(found) and found.gi_frame is not None
+    return inspect.isgenerator(found) and (found.gi_frame is not None or _collector.thread == threading.get_ident())
 
 
 def _read_from(root: Root) -> Any:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional, TypeAlias, cast
 
 from langchain.agents.middleware import AgentMiddleware, AgentState
 from langchain.agents.middleware.types import ModelRequest, ModelResponse, OmitFromInput, PrivateStateAttr
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
-from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.runnables.config import RunnableConfig, var_child_runnable_config
 from langgraph.config import get_config
 from typing_extensions import NotRequired, override
 
@@ -86,21 +86,32 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
 
     # -- the episode begins ------------------------------------------------------------------------------------------
 
+    # LangGraph gives the config to a parameter of this spelling. Before Python 3.11, asynchronous nodes get it in no other way.
     @override
-    def before_agent(self, state: CascadeState, runtime: Any) -> dict[str, Any] | None:
+    def before_agent(
+        self,
+        state: CascadeState,
+        runtime: Any,
+        config: Optional[RunnableConfig] = None,  # noqa: UP045
+    ) -> dict[str, Any] | None:
         """Recall for the user's task, and put the episode into the state."""
         try:
-            return self._begin(state, runtime)
+            return self._begin(state, runtime, _config() if config is None else config)
         except Exception as error:  # noqa: BLE001 - a failing memory must not break the agent
             self._failed("recall", error)
             return self._no_episode()
 
     @override
-    async def abefore_agent(self, state: CascadeState, runtime: Any) -> dict[str, Any] | None:
+    async def abefore_agent(
+        self,
+        state: CascadeState,
+        runtime: Any,
+        config: Optional[RunnableConfig] = None,  # noqa: UP045
+    ) -> dict[str, Any] | None:
         """Do the same without blocking the event loop."""
-        return await in_thread(lambda: self.before_agent(state, runtime), ends_named=True)
+        return await in_thread(lambda: self.before_agent(state, runtime, config), ends_named=True)
 
-    def _begin(self, state: CascadeState, runtime: Any) -> dict[str, Any] | None:
+    def _begin(self, state: CascadeState, runtime: Any, config: Mapping[str, Any]) -> dict[str, Any] | None:
         before = self._episode(state)
         if before is not None:
             self._record.take(before["id"])
@@ -111,7 +122,6 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         if not task:
             return self._no_episode()
         namespace = self._namespace(runtime) if callable(self._namespace) else self._namespace
-        config = _config()
         info = getattr(runtime, "execution_info", None)
         thread = getattr(info, "thread_id", None) or config.get("configurable", {}).get("thread_id")
         fields = {} if thread is None else {"thread_id": str(thread)}
@@ -315,7 +325,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
 def _config() -> Mapping[str, Any]:
     try:
         return get_config()
-    except RuntimeError:  # before Python 3.11, asynchronous nodes have no access to the config
+    except RuntimeError:  # called by hand
         return {}
 
 

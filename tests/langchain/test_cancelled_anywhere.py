@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from adding_agents import add, ask, assert_clean, watched
 from cancelling import EVERY, MOMENTS, Cancelling, Mine, Moment, cancelled_at, nothing_open
 from langchain.agents import create_agent
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.tools import tool
 from langgraph.graph import END, START, MessagesState, StateGraph
 from scripted import call, model
@@ -70,8 +71,10 @@ def graph(memory: CascadeMemory) -> Run:
 
 
 def chain(memory: CascadeMemory) -> Run:
-    async def look(task: str) -> str:
-        await memory.ainvoke(task)
+    """Before Python 3.11, LangChain does not pass the context on, so this passes the config (docs/troubleshooting.md)."""
+
+    async def look(task: str, config: RunnableConfig) -> str:
+        await (memory.ainvoke(task) if sys.version_info >= (3, 11) else memory.ainvoke(task, config))
         await asyncio.sleep(0)
         return "It is 5."
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from typing import Any
 
 import pytest
 from adding_agents import ask, assert_clean, failing, paid, watched
 from langchain.agents import create_agent
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from scripted import call, model
@@ -24,11 +25,11 @@ class Thread:
         self.begun, self.go_on, self.over = threading.Event(), threading.Event(), threading.Event()
         self._memory = memory
 
-    def look(self, query: str, within: Any = None) -> str:
+    def look(self, query: str, within: Any = None, config: Any = None) -> str:
         self.begun.set()
         assert self.go_on.wait(20)
         try:
-            return str((within or self._memory).invoke(query))
+            return str((within or self._memory).invoke(query, config))
         finally:
             self.over.set()
 
@@ -51,9 +52,10 @@ async def test_a_tool_that_outlives_its_run(always: CascadeMemory, within: str):
     inner = RunnableLambda(lambda query: always.invoke(query)) if within == "a chain" else None
 
     @tool
-    async def look(query: str) -> str:
+    async def look(query: str, config: RunnableConfig) -> str:
         """Look."""
-        return await asyncio.to_thread(thread.look, query, inner)
+        passed_on = None if sys.version_info >= (3, 11) else config  # by hand, see docs/troubleshooting.md
+        return await asyncio.to_thread(thread.look, query, inner, passed_on)
 
     agent = create_agent(model(call("look", query="2 + 3"), "5"), [look], checkpointer=InMemorySaver())
     config = watched(always, configurable={"thread_id": "t"})
