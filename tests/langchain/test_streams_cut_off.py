@@ -201,6 +201,7 @@ def test_a_stream_that_is_kept_goes_on(always: CascadeMemory):
     assert always.stats().rewards == 1
 
 
+@pytest.mark.filterwarnings("ignore:coroutine method 'aclose' of:RuntimeWarning")  # Python 3.13 tells of it
 @pytest.mark.usefixtures("at_once")
 def test_a_generator_that_is_thrown_away_with_its_loop_is_censored(always: CascadeMemory):
     loop = asyncio.new_event_loop()
