@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from frameworks import FRAMEWORK_OF
+from speed import Speed
 
 from cascade_memory import CascadeMemory
 
@@ -56,6 +57,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--in-databases", choices=["direct", "pooled"], help="keep all memories in PostgreSQL; see in_databases.py"
     )
+    parser.addoption("--speed", metavar="FILE", help="write the CPU seconds of every test; see speed.py")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -63,6 +65,8 @@ def pytest_configure(config: pytest.Config) -> None:
         from in_databases import InDatabases
 
         config.pluginmanager.register(InDatabases(how), "in-databases")
+    if path := config.getoption("--speed"):
+        config.pluginmanager.register(Speed(path), "speed")
     config.pluginmanager.register(WithoutExtras(), "without-extras")  # as a plugin: a conftest sees its own folder only
 
 

@@ -1,0 +1,74 @@
+"""Measures the CPU seconds of every test. One that takes more than a second of them is marked ``slow``, or CI fails it.
+
+``pytest --speed times.jsonl`` writes a line for each test, and fails those that take too long and are not marked.
+The children of a test count too, once they have ended. What waits for a clock costs nothing here: no test should.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Any
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+MOST = 1.0  # CPU seconds of a test that is not slow
+_KEY = "cpu_seconds"
+_MARKS = ("slow", "long", "postgres")
+
+
+def _spent() -> float:
+    times = os.times()
+    return time.process_time() + times.children_user + times.children_system
+
+
+class Speed:
+    """Times the tests of this process, and where the runs of all processes are reported, collects the times."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._took: dict[str, float] = {}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:
+        """Run a test, and again if it took too long: the first one that needs a framework pays for its import."""
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        reports, seconds = _timed(item, nextitem)
+        marked = any(item.get_closest_marker(mark) for mark in _MARKS)
+        if seconds > MOST and not marked and all(report.passed for report in reports):
+            item._initrequest()  # type: ignore[attr-defined]
+            again, less = _timed(item, nextitem)
+            if less < seconds or not all(report.passed for report in again):
+                reports, seconds = again, less
+        if seconds > MOST and not marked and reports[-1].passed:
+            reports[-1].outcome = "failed"
+            reports[-1].longrepr = f"{item.nodeid} takes {seconds:.2f} CPU seconds: make it faster, or mark it slow"
+        reports[-1].user_properties.append((_KEY, round(seconds, 3)))
+        for report in reports:
+            item.ihook.pytest_runtest_logreport(report=report)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        return True
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        for key, seconds in report.user_properties:
+            if key == _KEY:
+                self._took[report.nodeid] = float(seconds)  # type: ignore[arg-type]
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if not hasattr(session.config, "workerinput"):
+            with open(self._path, "w", encoding="utf-8") as file:
+                file.writelines(json.dumps({"test": test, _KEY: took}) + "\n" for test, took in self._took.items())
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        slowest = sorted(self._took.items(), key=lambda one: -one[1])[:20]
+        terminalreporter.section(f"{sum(self._took.values()):.0f} CPU seconds in {len(self._took)} tests; the slowest")
+        for test, took in slowest:
+            terminalreporter.write_line(f"{took:6.2f} {test}")
+
+
+def _timed(item: pytest.Item, nextitem: pytest.Item | None) -> tuple[list[pytest.TestReport], float]:
+    before = _spent()
+    reports = runtestprotocol(item, log=False, nextitem=nextitem)
+    return reports, _spent() - before
