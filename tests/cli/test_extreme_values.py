@@ -1,6 +1,6 @@
 """Every argument of every command with every extreme text: refused with a short sentence, or stored so that all else goes on.
 
-EXTREME_VALUES is the number of calls that are drawn from all; "all" makes all of them (some minutes).
+Which of the calls are made is drawn by chance. With CASCADE_TESTS=matrix all are, in some minutes.
 """
 
 from __future__ import annotations

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, Literal
 
 from inside import engine_of
+from intensity import times
 
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.engine.recording import Recording
 
 Moment = Literal["embedding", "writing", "written"]
-EVERY = int(os.environ.get("CANCEL_EVERY", "8"))  # of the suspensions of a run, every so many; 1 tries them all
+EVERY = times(newcomer=16, ci=8, matrix=1)  # of the suspensions of a run, every so many is tried
 MOMENTS: tuple[Moment, ...] = ("embedding", "writing", "written")
 _PATIENCE = 20.0  # seconds
 

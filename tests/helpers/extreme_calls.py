@@ -1,20 +1,17 @@
-"""Which of the extreme values a test tries, and how JSON writes them.
-
-EXTREME_VALUES is the number of calls that are drawn from all; "all" makes all of them.
-"""
+"""Which of the extreme values a test tries, and how JSON writes them."""
 
 from __future__ import annotations
 
 import json
-import os
 import random
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, TypeVar
 
 from extreme_values import EXTREME
+from intensity import times
 
-_CALLS = os.environ.get("EXTREME_VALUES", "250")
+CALLS = times(newcomer=60, ci=250, matrix=1_000_000)  # are drawn from all; the last of these is all
 LONGEST = 2_000  # characters of a message
 
 Call = TypeVar("Call")
@@ -22,14 +19,12 @@ Call = TypeVar("Call")
 
 def drawn(calls: Sequence[Call], seed: int | str, tests: int = 1) -> list[Call]:
     """Return all calls that could be made, or as many of them as are asked for, of which each of some tests makes its part."""
-    if _CALLS == "all":
-        return list(calls)
-    return random.Random(seed).sample(calls, min(-(-int(_CALLS) // tests), len(calls)))
+    return random.Random(seed).sample(calls, min(-(-CALLS // tests), len(calls)))
 
 
 def some(count: int, seed: str) -> list[str]:
     """Return the names of some extreme values, or of all."""
-    return list(EXTREME) if _CALLS == "all" else random.Random(seed).sample(list(EXTREME), count)
+    return random.Random(seed).sample(list(EXTREME), min(max(count, CALLS // 1_000), len(EXTREME)))
 
 
 def in_json() -> dict[str, str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from inside import engine_of
+from intensity import times
 
 from cascade_memory.assembly import folder as assembled
 from cascade_memory.assembly.rankers import resolve_ranker
@@ -30,7 +31,7 @@ from cascade_memory.memory.memory import Memory
 from cascade_memory.snapshots import SnapshotStore
 from cascade_memory.stores.index import TieredIndex
 
-HOW_MANY = int(os.environ.get("HOSTILE_MUTATIONS", "40"))  # of each kind; .ci/matrix tries thousands
+HOW_MANY = times(newcomer=8, ci=40, matrix=4_000)  # of each kind
 DIMENSION = 8
 
 

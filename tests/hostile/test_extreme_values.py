@@ -1,6 +1,6 @@
 """Every parameter of every public verb with every extreme value: refused with a sentence, or stored so that all else goes on.
 
-EXTREME_VALUES is the number of calls that are drawn from all; "all" makes all of them (a minute).
+Which of the calls are made is drawn by chance. With CASCADE_TESTS=matrix all are, in a minute.
 """
 
 from __future__ import annotations

@@ -39,6 +39,7 @@ from chromadb.api.types import Schema
 from chromadb.config import Settings
 from imitated_chroma import FRESH
 from inside import engine_of
+from intensity import times
 
 from cascade_memory import CascadeMemory
 from cascade_memory.domain.case import Case
@@ -47,7 +48,7 @@ from cascade_memory.stores.chroma import ChromaFolder, collection_name
 from cascade_memory.stores.chroma_answers import checked_collection
 from cascade_memory.stores.folder_files import is_sealed, remove, seal
 
-HOW_MANY = int(os.environ.get("HOSTILE_MUTATIONS", "200"))  # .ci/matrix tries many more
+HOW_MANY = times(newcomer=60, ci=200, matrix=4_000)
 pytestmark = pytest.mark.timeout(300 + HOW_MANY)
 WHOLE = max(len(FILES), HOW_MANY // 200)  # of those for which a whole memory is opened
 LEDGER = "ledger.sqlite3"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import random
 import socket
 import threading
@@ -18,6 +17,7 @@ import pytest
 from chroma_mutations import CANARY, SCHEMA, SLOW, Canary, canary_known_to_chroma, twisted
 from imitated_chroma import FRESH, Collection, Imitation, honest, imitated, raw
 from inside import engine_of, state_of
+from intensity import times
 
 from cascade_memory import CascadeMemory
 from cascade_memory.domain.case import Case
@@ -27,7 +27,7 @@ from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.stores import bounded_http
 from cascade_memory.stores.chroma_server import ChromaServer
 
-HOW_MANY = int(os.environ.get("HOSTILE_MUTATIONS", "200"))  # .ci/matrix tries many more
+HOW_MANY = times(newcomer=60, ci=200, matrix=4_000)
 pytestmark = pytest.mark.timeout(300 + HOW_MANY)
 VECTOR = np.ones(384, np.float32) / np.sqrt(np.float32(384))
 CASES = [Case(id=f"case-{i}", namespace="default", query=f"q{i}", solution="s") for i in range(40)]

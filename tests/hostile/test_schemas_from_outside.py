@@ -11,7 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hostile_files import HOW_MANY, tried
+from hostile_files import tried
+from intensity import times
 from learned_folder import OnDisk, sql
 from schema_mutations import bases, mutated, mutated_header, normal_form
 
@@ -22,6 +23,7 @@ from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.ports.ledger import Ledger
 from cascade_memory.testing import LedgerContract
 
+HOW_MANY = times(newcomer=20, ci=40, matrix=2_500)
 pytestmark = pytest.mark.timeout(7_200)
 
 

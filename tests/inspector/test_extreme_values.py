@@ -1,14 +1,12 @@
 """Every field of every page and form with every extreme text: answered with a page or a sentence, and the memory stays whole.
 
-EXTREME_VALUES is the number of requests that the first test draws from all, and the others draw some; "all" sends all of them
-(about twenty minutes of a processor).
+Which of the requests are sent is drawn by chance. With CASCADE_TESTS=matrix all are: about twenty minutes of a processor.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
-import os
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +16,7 @@ from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, quote_from_bytes, urlsplit
 
 import pytest
+from extreme_calls import CALLS
 from extreme_texts import TEXTS
 from found_forms import Form, Found, Noting, names_read
 from harmless_pages import harmless
@@ -32,7 +31,6 @@ from cascade_memory.errors import QuotaExceeded
 from cascade_memory.inspector import site
 from cascade_memory.inspector.view import View
 
-_CALLS = os.environ.get("EXTREME_VALUES", "250")
 _SECONDS = 5.0  # of the processor, which no answer takes
 _PATH, _UNKNOWN = "(the path)", "nobody-reads-this"
 _NUMBERS = itertools.count()  # what is added twice is one case
@@ -41,8 +39,8 @@ _FAILED = ("Traceback", "Internal Server Error", "Something failed", "object at 
 
 def _drawn(calls: list[Any], seed: str, count: int | None = None) -> list[Any]:
     """Return some of all calls, in an order by chance."""
-    most = len(calls) if _CALLS == "all" else min(len(calls), count or int(_CALLS))
-    return random.Random(seed).sample(calls, most)
+    most = CALLS if count is None else max(count, CALLS // 1_000)
+    return random.Random(seed).sample(calls, min(len(calls), most))
 
 
 @dataclass

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import random
 import subprocess
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from intensity import times
 from mcp_clients import command, served
 
 from cascade_memory import CascadeMemory
 
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-HOW_MANY = int(os.environ.get("HOSTILE_REQUESTS", "80"))  # .ci/matrix sends ten thousand
+HOW_MANY = times(newcomer=40, ci=80, matrix=10_000)
 TOOLS = ("recall_cases", "report_outcome", "add_case", "forget_cases", "memory_stats", "nothing_of_the_kind", "")
 
 

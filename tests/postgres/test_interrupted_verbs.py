@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -11,8 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from intensity import times
 
-MOMENTS = os.environ.get("INTERRUPTS", "60")  # for a torture, 20000
+MOMENTS = times(newcomer=60, ci=60, matrix=1_000)
 _TORTURE = Path(__file__).parents[1] / "torture" / "interrupts.py"
 
 pytestmark = [
@@ -22,10 +22,10 @@ pytestmark = [
 
 
 def test_nothing_is_lost_locked_or_half_done(new_database: Callable[[], str]):
-    command = [sys.executable, str(_TORTURE), "--place", new_database(), "--moments", MOMENTS]
+    command = [sys.executable, str(_TORTURE), "--place", new_database(), "--moments", str(MOMENTS)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout, done.stderr[-3000:]
     summary = json.loads(done.stdout)
     assert summary["wrong"] == {}
-    assert summary["moments"] >= int(MOMENTS)
+    assert summary["moments"] >= MOMENTS
     assert done.returncode == 0

@@ -11,17 +11,23 @@ from typing import Any
 import failing_calls
 import pytest
 import small_disk
+from intensity import times
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(7_200),
     pytest.mark.skipif(sys.platform != "linux", reason="needs tmpfs and LD_PRELOAD"),
 ]
 
 
 @pytest.fixture(scope="module")
 def summary() -> dict[str, Any]:
-    command = [sys.executable, str(Path(__file__).with_name("faults.py")), "--every", "901"]
+    command = [
+        sys.executable,
+        str(Path(__file__).with_name("faults.py")),
+        "--every",
+        str(times(newcomer=901, ci=901, matrix=97)),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout, done.stderr[-3000:]
     return json.loads(done.stdout)

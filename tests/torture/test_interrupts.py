@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from intensity import times
 
-MOMENTS = os.environ.get("INTERRUPTS", "40")  # for a torture, 20000
+MOMENTS = times(newcomer=40, ci=40, matrix=2_000)
 
 pytestmark = [
     pytest.mark.timeout(7200),
@@ -21,10 +21,10 @@ pytestmark = [
 
 @pytest.mark.parametrize("place", ["ram", pytest.param("disk", marks=pytest.mark.long)])
 def test_nothing_is_lost_locked_or_half_done(place: str):
-    command = [sys.executable, str(Path(__file__).with_name("interrupts.py")), "--place", place, "--moments", MOMENTS]
+    command = [sys.executable, str(Path(__file__).with_name("interrupts.py")), "--place", place, "--moments", str(MOMENTS)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout, done.stderr[-3000:]
     summary = json.loads(done.stdout)
     assert summary["wrong"] == {}
-    assert summary["moments"] >= int(MOMENTS)
+    assert summary["moments"] >= MOMENTS
     assert done.returncode == 0

@@ -9,15 +9,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from intensity import times
 
-ROUNDS = os.environ.get("RESTORE_KILLS", "6")  # .ci/matrix kills hundreds of times
+ROUNDS = times(newcomer=6, ci=6, matrix=100)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
 def test_a_folder_that_was_killed_while_it_was_restored_or_purged_still_opens():
-    command = [sys.executable, str(Path(__file__).with_name("restore_kills.py")), "--rounds", ROUNDS]
+    command = [sys.executable, str(Path(__file__).with_name("restore_kills.py")), "--rounds", str(ROUNDS)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout, done.stderr[-3000:]
     summary = json.loads(done.stdout)

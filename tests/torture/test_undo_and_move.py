@@ -9,10 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from intensity import times
+
+ROUNDS = str(times(newcomer=8, ci=8, matrix=60))
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(7_200),
     pytest.mark.skipif(not Path("/proc/self/cmdline").exists() or not hasattr(os, "fork"), reason="needs fork and /proc"),
 ]
 
@@ -20,7 +23,7 @@ pytestmark = [
 @pytest.mark.parametrize("moves", [pytest.param(False, id="undo"), pytest.param(True, id="move", marks=pytest.mark.postgres)])
 def test_all_of_it_or_nothing(moves: bool):
     # A process of its own: it forks, and this one has threads.
-    command = [sys.executable, str(Path(__file__).with_name("undo_and_move.py")), "--rounds", "8"]
+    command = [sys.executable, str(Path(__file__).with_name("undo_and_move.py")), "--rounds", ROUNDS]
     done = subprocess.run([*command, *([] if moves else ["--no-moves"])], capture_output=True, text=True, check=False)
     assert done.stdout, done.stderr[-3000:]
     summary = json.loads(done.stdout)
