@@ -30,7 +30,8 @@ class WithoutExtras:
     """Leaves out what needs a framework that is not installed: the other Pythons are tested without any."""
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
-        framework = FRAMEWORK_OF.get(collection_path.name)
+        name = collection_path.name
+        framework = FRAMEWORK_OF.get(name) or FRAMEWORK_OF.get(f"{collection_path.parent.name}/{name}")
         return True if framework and importlib.util.find_spec(framework) is None else None
 
 

@@ -22,6 +22,8 @@ from cascade_memory.cli import main
 from cascade_memory.cli.arguments import refusal
 from cascade_memory.errors import InvalidInput
 
+pytestmark = pytest.mark.fuzz
+
 _LONGEST = 4_000  # characters of a refusal, with the usage of its command
 
 # They play for a long time, or serve until they are stopped.

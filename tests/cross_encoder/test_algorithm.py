@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from inside import state_of
+from later import later
 from tiny_models import WORDS, make_reranker, tokenizer
 
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
+from cascade_memory import CascadeMemory
+from cascade_memory.assembly.rankers import cross_encoder
+from cascade_memory.bandit.neural_bandit import Schedule
 
-from inside import state_of  # noqa: E402
-
-from cascade_memory import CascadeMemory  # noqa: E402
-from cascade_memory.assembly.rankers import cross_encoder  # noqa: E402
-from cascade_memory.bandit.neural_bandit import Schedule  # noqa: E402
+torch = later("torch")
+transformers = later("transformers")
 
 STEPS, H, LAMBDA, ALPHA, ETA = 60, 16, 0.1, 0.3, 1e-3
 CASES = [f"{a} the {b} {c}" for a in ("heat", "cool", "clean") for b in ("cup", "egg") for c in ("in fridge", "on desk")]

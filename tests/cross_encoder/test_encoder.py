@@ -6,15 +6,16 @@ import dataclasses
 
 import numpy as np
 import pytest
+from later import later
 from tiny_models import FAMILIES, make_reranker, tokenizer
 
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
+from cascade_memory.encoders.cross_encoder import CrossEncoder, load_base
+from cascade_memory.errors import EncoderMismatch, InvalidInput, StoreCorrupt, StoreUnwritable
+from cascade_memory.ports.pair_encoder import Candidates, Pair
+from cascade_memory.testing import PairEncoderContract
 
-from cascade_memory.encoders.cross_encoder import CrossEncoder, load_base  # noqa: E402
-from cascade_memory.errors import EncoderMismatch, InvalidInput, StoreCorrupt, StoreUnwritable  # noqa: E402
-from cascade_memory.ports.pair_encoder import Candidates, Pair  # noqa: E402
-from cascade_memory.testing import PairEncoderContract  # noqa: E402
+torch = later("torch")
+transformers = later("transformers")
 
 PAIRS = [
     Pair(query="heat the cup", text=text, head="take it")

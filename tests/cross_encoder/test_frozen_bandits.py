@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from small_tasks import fill, play, scores
-
-pytest.importorskip("torch")
-pytest.importorskip("transformers")
-
 from inside import engine_of, state_of
+from small_tasks import fill, play, scores
 
 from cascade_memory import CascadeMemory
 from cascade_memory.assembly.rankers import cross_encoder

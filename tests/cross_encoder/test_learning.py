@@ -12,16 +12,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from inside import engine_of, state_of
+from later import later
 from small_tasks import TASKS, fill, play, scores, version
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
+from cascade_memory.bandit.neural_bandit import Schedule
+from cascade_memory.encoders.cross_encoder import training
+from cascade_memory.snapshots import Snapshot, SnapshotStore
 
-from inside import engine_of, state_of  # noqa: E402
-
-from cascade_memory.bandit.neural_bandit import Schedule  # noqa: E402
-from cascade_memory.encoders.cross_encoder import training  # noqa: E402
-from cascade_memory.snapshots import Snapshot, SnapshotStore  # noqa: E402
+torch = later("torch")
 
 
 def test_recall_never_waits_for_training(learning, monkeypatch):

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from inside import engine_of, state_of
+from later import later
 from small_tasks import fill, play, scores, version
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
+from cascade_memory import CascadeMemory
+from cascade_memory.assembly.rankers import cross_encoder
+from cascade_memory.bandit.neural_bandit import Schedule
+from cascade_memory.bandit.rivals import NeuralLinUCB, ThompsonSampling
+from cascade_memory.errors import InvalidInput
 
-from inside import engine_of, state_of  # noqa: E402
-
-from cascade_memory import CascadeMemory  # noqa: E402
-from cascade_memory.assembly.rankers import cross_encoder  # noqa: E402
-from cascade_memory.bandit.neural_bandit import Schedule  # noqa: E402
-from cascade_memory.bandit.rivals import NeuralLinUCB, ThompsonSampling  # noqa: E402
-from cascade_memory.errors import InvalidInput  # noqa: E402
+torch = later("torch")
 
 
 def test_a_folder_s_name_is_a_ranker(reranker):

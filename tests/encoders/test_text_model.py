@@ -8,17 +8,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from later import later
 from tiny_models import FAMILIES, make_embedder, sentence_layout
 
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
+from cascade_memory import CascadeMemory
+from cascade_memory.encoders.text_model import TextModelEmbedder
+from cascade_memory.encoders.text_model.files import folder_of_model
+from cascade_memory.encoders.text_model.layout import layout_of
+from cascade_memory.errors import EncoderMismatch, InvalidInput
+from cascade_memory.testing import EmbedderContract
 
-from cascade_memory import CascadeMemory  # noqa: E402
-from cascade_memory.encoders.text_model import TextModelEmbedder  # noqa: E402
-from cascade_memory.encoders.text_model.files import folder_of_model  # noqa: E402
-from cascade_memory.encoders.text_model.layout import layout_of  # noqa: E402
-from cascade_memory.errors import EncoderMismatch, InvalidInput  # noqa: E402
-from cascade_memory.testing import EmbedderContract  # noqa: E402
+torch = later("torch")
+transformers = later("transformers")
 
 TEXTS = ["heat cup", "put the egg in the fridge", "clean lamp on big desk 3 4 5", ""]
 FLAG = "pooling_mode_{}"

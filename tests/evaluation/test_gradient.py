@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("peft")
 from tiny_language_models import make_language_model
 
 from cascade_memory.errors import InvalidInput, MissingExtra

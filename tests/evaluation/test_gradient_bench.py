@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("peft")
 from tiny_language_models import STREAM, make_language_model, write_signs
 
 from cascade_memory.cli import main

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch")
 pytest.importorskip("langchain_core")
 
 from dtlbench import ASKED, published, right_replies

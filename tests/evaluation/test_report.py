@@ -29,8 +29,6 @@ METHODS = ("zero-shot", "random", "similarity", "CASCADE")
 LOADING = {"src", "href", "data", "action", "poster", "srcset", "xlink:href"}
 VOID = {"meta", "link", "br", "img"}
 
-pytest.importorskip("matplotlib")
-
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -10,9 +10,6 @@ from typing import Any
 import pytest
 from tiny_models import WORDS, make_embedder, make_reranker, sentence_layout
 
-pytest.importorskip("torch")
-pytest.importorskip("transformers")
-
 from cascade_memory.cli import main
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.human import HUMAN

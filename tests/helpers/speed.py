@@ -1,7 +1,7 @@
 """Measures the CPU seconds of every test. One that takes more than a second of them is marked ``slow``, or CI fails it.
 
 ``pytest --speed times.jsonl`` writes a line for each test, and fails those that take too long and are not marked.
-The children of a test count too, once they have ended. What waits for a clock costs nothing here: no test should.
+The children of a test count too, once they have ended. What waits for a clock costs nothing here, but is written down.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 from _pytest.runner import runtestprotocol
+from intensity import LEVEL
 
 MOST = 1.0  # CPU seconds of a test that is not slow
 _KEY = "cpu_seconds"
-_MARKS = ("slow", "long", "postgres")
+_MARKS = ("slow", "long", "postgres", *(() if LEVEL == "newcomer" else ("fuzz",)))
 
 
 def _spent() -> float:
@@ -29,7 +30,7 @@ class Speed:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._took: dict[str, float] = {}
+        self._took: dict[str, tuple[float, float]] = {}  # CPU seconds, and seconds
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:
@@ -45,27 +46,29 @@ class Speed:
         if seconds > MOST and not marked and reports[-1].passed:
             reports[-1].outcome = "failed"
             reports[-1].longrepr = f"{item.nodeid} takes {seconds:.2f} CPU seconds: make it faster, or mark it slow"
-        reports[-1].user_properties.append((_KEY, round(seconds, 3)))
+        waited = sum(report.duration for report in reports)
+        reports[-1].user_properties.append((_KEY, [round(seconds, 3), round(waited, 3)]))
         for report in reports:
             item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         return True
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        for key, seconds in report.user_properties:
+        for key, took in report.user_properties:
             if key == _KEY:
-                self._took[report.nodeid] = float(seconds)  # type: ignore[arg-type]
+                self._took[report.nodeid] = tuple(took)  # type: ignore[arg-type, assignment]
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if not hasattr(session.config, "workerinput"):
             with open(self._path, "w", encoding="utf-8") as file:
-                file.writelines(json.dumps({"test": test, _KEY: took}) + "\n" for test, took in self._took.items())
+                for test, (spent, seconds) in self._took.items():
+                    file.write(json.dumps({"test": test, _KEY: spent, "seconds": seconds}) + "\n")
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        slowest = sorted(self._took.items(), key=lambda one: -one[1])[:20]
-        terminalreporter.section(f"{sum(self._took.values()):.0f} CPU seconds in {len(self._took)} tests; the slowest")
-        for test, took in slowest:
-            terminalreporter.write_line(f"{took:6.2f} {test}")
+        whole = sum(spent for spent, _ in self._took.values())
+        terminalreporter.section(f"{whole:.0f} CPU seconds in {len(self._took)} tests; the slowest, and how long they took")
+        for test, (spent, seconds) in sorted(self._took.items(), key=lambda one: -one[1][0])[:20]:
+            terminalreporter.write_line(f"{spent:6.2f} {seconds:6.2f} s {test}")
 
 
 def _timed(item: pytest.Item, nextitem: pytest.Item | None) -> tuple[list[pytest.TestReport], float]:

@@ -22,7 +22,7 @@ from inspecting import door
 from cascade_memory.errors import CascadeError, InvalidInput, StoreCorrupt
 from cascade_memory.memory.memory import Memory
 
-pytestmark = pytest.mark.timeout(7_200)
+pytestmark = [pytest.mark.fuzz, pytest.mark.timeout(7_200)]
 
 
 @pytest.fixture(autouse=True)

@@ -16,6 +16,8 @@ from cascade_memory import restore
 from cascade_memory.engine.mirror_mark import Mark
 from cascade_memory.errors import CascadeError, StoreCorrupt
 
+pytestmark = pytest.mark.fuzz
+
 FACTS = (
     "embedder", "generation", "running", "identity", "mirror", "mirror:http://host:8000", "compacted:1", "signed:key",
     "signed:spent:000000000000001:x", "audit_sealed_from", "audit_sealed_again",

@@ -24,6 +24,8 @@ from cascade_memory.domain import plain_json, trajectory
 from cascade_memory.errors import CascadeError, InvalidInput, StoreError
 from cascade_memory.memory import curation
 
+pytestmark = pytest.mark.fuzz
+
 # They take no value to store, end the memory, take what only adapters pass, or write files of the caller's.
 _LEFT_OUT = {
     *("close", "end_episode", "note_failure", "sign_code", "redeem_code", "as_stored", "shares_engine_with"),

@@ -15,7 +15,7 @@ from spoiled_files import damaged, edited, spoiled_lines, spoiled_snapshot, with
 
 from cascade_memory import restore
 
-pytestmark = pytest.mark.timeout(7_200)
+pytestmark = [pytest.mark.fuzz, pytest.mark.timeout(7_200)]
 
 
 def _served(folder: Path | None, kept: set[str], ranker: str = "light") -> None:

@@ -49,7 +49,7 @@ from cascade_memory.stores.chroma_answers import checked_collection
 from cascade_memory.stores.folder_files import is_sealed, remove, seal
 
 HOW_MANY = times(newcomer=60, ci=200, matrix=4_000)
-pytestmark = pytest.mark.timeout(300 + HOW_MANY)
+pytestmark = [pytest.mark.fuzz, pytest.mark.timeout(300 + HOW_MANY)]
 WHOLE = max(len(FILES), HOW_MANY // 200)  # of those for which a whole memory is opened
 LEDGER = "ledger.sqlite3"
 

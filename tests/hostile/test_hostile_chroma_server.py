@@ -28,7 +28,7 @@ from cascade_memory.stores import bounded_http
 from cascade_memory.stores.chroma_server import ChromaServer
 
 HOW_MANY = times(newcomer=60, ci=200, matrix=4_000)
-pytestmark = pytest.mark.timeout(300 + HOW_MANY)
+pytestmark = [pytest.mark.fuzz, pytest.mark.timeout(300 + HOW_MANY)]
 VECTOR = np.ones(384, np.float32) / np.sqrt(np.float32(384))
 CASES = [Case(id=f"case-{i}", namespace="default", query=f"q{i}", solution="s") for i in range(40)]
 

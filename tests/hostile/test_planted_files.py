@@ -25,7 +25,7 @@ from planted_files import MAGIC, header, naming
 from cascade_memory.domain.sqlite_files import check_files, connect
 from cascade_memory.errors import StoreCorrupt
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no pipes in folders")
+pytestmark = [pytest.mark.fuzz, pytest.mark.skipif(os.name == "nt", reason="Windows has no pipes in folders")]
 HOW_MANY = times(newcomer=8, ci=40, matrix=2_500)
 _PATIENCE = 120.0  # seconds for one door, on a busy machine
 

@@ -24,7 +24,7 @@ from cascade_memory.ports.ledger import Ledger
 from cascade_memory.testing import LedgerContract
 
 HOW_MANY = times(newcomer=20, ci=40, matrix=2_500)
-pytestmark = pytest.mark.timeout(7_200)
+pytestmark = [pytest.mark.fuzz, pytest.mark.timeout(7_200)]
 
 
 def _served(use: Callable[[], object]) -> bool:

@@ -31,6 +31,8 @@ from cascade_memory.errors import QuotaExceeded
 from cascade_memory.inspector import site
 from cascade_memory.inspector.view import View
 
+pytestmark = pytest.mark.fuzz
+
 _SECONDS = 5.0  # of the processor, which no answer takes
 _PATH, _UNKNOWN = "(the path)", "nobody-reads-this"
 _NUMBERS = itertools.count()  # what is added twice is one case

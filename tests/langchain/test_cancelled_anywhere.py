@@ -19,6 +19,8 @@ from scripted import call, model
 from cascade_memory import Episode
 from cascade_memory.langchain import CascadeMemory
 
+pytestmark = pytest.mark.fuzz
+
 Run = Callable[[], Awaitable[Any]]
 
 

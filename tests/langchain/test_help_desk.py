@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from offline import offline
 
-pytest.importorskip("matplotlib")
-
 EXAMPLES = Path(__file__).parents[2] / "examples"
 sys.path.insert(0, str(EXAMPLES))
 

@@ -22,6 +22,8 @@ from workflows.errors import WorkflowCancelledByUser
 from cascade_memory import Episode
 from cascade_memory.llama_index import CascadeMemory
 
+pytestmark = pytest.mark.fuzz
+
 Run = Callable[[], Awaitable[Any]]
 ASKING = ("recall_cases", {"query": "2 + 3"})
 

@@ -21,6 +21,8 @@ from whole_memory import assert_whole
 from cascade_memory import CascadeMemory
 from cascade_memory.mcp_server import build
 
+pytestmark = pytest.mark.fuzz
+
 _DOORS = {"http": http_door, "stdio": stdio_door}
 _PATIENCE = 30  # seconds for an answer
 _LARGEST = 100_000  # bytes of an answer

@@ -15,6 +15,8 @@ from mcp_clients import command, served
 
 from cascade_memory import CascadeMemory
 
+pytestmark = pytest.mark.fuzz
+
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 HOW_MANY = times(newcomer=40, ci=80, matrix=10_000)
 TOOLS = ("recall_cases", "report_outcome", "add_case", "forget_cases", "memory_stats", "nothing_of_the_kind", "")

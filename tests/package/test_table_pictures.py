@@ -8,9 +8,6 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-
-pytest.importorskip("matplotlib")
-
 from PIL import Image
 
 ROOT = Path(__file__).parents[2]
