@@ -150,6 +150,7 @@ class TestLightPolicy(PolicyContract):
         return LightPolicy(5)
 
 
+@pytest.mark.slow
 class TestLightPolicyWithoutHindsight(PolicyContract):
     def make(self):
         return LightPolicy(5, hindsight=False)
@@ -180,6 +181,7 @@ class TestThompsonSampling(PolicyContract):
         return ThompsonSampling(np.array([2.0, 0, 0, 0, 0]))
 
 
+@pytest.mark.slow
 class TestNeuralLogUCB(PolicyContract):
     def make(self):
         return NeuralLogUCB(5, samples=100)  # with a thousand, the contract takes a minute

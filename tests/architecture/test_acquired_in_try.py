@@ -85,6 +85,7 @@ def _unsafe(tree: ast.AST, *, held: bool = False) -> Iterator[int]:
         yield from _unsafe(child, held=held or inside or closed_at_once)
 
 
+@pytest.mark.slow
 def test_what_is_acquired_is_acquired_inside_the_try_that_lets_go_of_it():
     found = {name: lines for name, text in OURS.items() if (lines := list(_unsafe(ast.parse(text))))}
     wrong = {name: lines for name, lines in found.items() if len(lines) != MAY_ACQUIRE.get(name, (0, ""))[0]}
@@ -92,6 +93,7 @@ def test_what_is_acquired_is_acquired_inside_the_try_that_lets_go_of_it():
     assert MAY_ACQUIRE.keys() == found.keys(), "take these out of the table"
 
 
+@pytest.mark.slow
 def test_nothing_that_holds_something_is_written_in_python():
     found = {
         name
@@ -118,6 +120,7 @@ def _kept_in_variables(tree: ast.AST, blocks: set[str]) -> list[int]:
     return [part.lineno for part in choices if isinstance(part, ast.Call) and _name(part.func) in blocks]
 
 
+@pytest.mark.slow
 def test_no_variable_holds_a_block():
     blocks = _blocks()
     assert {"patience", "asked_by", "calculating"} <= blocks

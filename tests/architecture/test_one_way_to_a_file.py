@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 import cascade_memory
 
 ROOT = Path(cascade_memory.__file__).parent
@@ -22,6 +24,7 @@ def _in_ram(call: ast.Call) -> bool:
     return bool(call.args) and ast.unparse(call.args[0]) == "':memory:'"
 
 
+@pytest.mark.slow
 def test_a_file_is_connected_in_one_place():
     found = {
         file.relative_to(ROOT).as_posix()
@@ -33,6 +36,7 @@ def test_a_file_is_connected_in_one_place():
         assert "immutable=1" in (ROOT / file).read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_nobody_connects_by_another_name():
     for file in ROOT.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):

@@ -9,6 +9,8 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).parents[1]
 MOST = 21
 _LISTS = ("test_private.py", "test_acquired_in_try.py")  # which name functions of the package, and call none
@@ -64,6 +66,7 @@ def reached_for(code: str) -> list[tuple[int, str]]:
     return sorted(found)
 
 
+@pytest.mark.slow
 def test_what_is_private_is_left_alone():
     places = [
         f"{file.relative_to(TESTS)}:{line}: {name}"

@@ -44,6 +44,7 @@ def _mode(name: str, node: ast.Call, given: dict[str | None, ast.expr]) -> str:
     return "r" if name == "open" and isinstance(node.func, ast.Name) and len(node.args) == 1 else "b"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_every_text_file_names_its_encoding(folder: Path):
     trees = [(path, ast.parse(path.read_text(encoding="utf-8"))) for path in folder.rglob("*.py")]

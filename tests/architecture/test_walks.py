@@ -21,6 +21,7 @@ _BOUNDS = {  # files, changes of file
 }
 
 
+@pytest.mark.slow
 def test_no_walk_through_the_package_gets_longer():
     script = Path(__file__).parent / "walks.py"
     said = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout.splitlines()

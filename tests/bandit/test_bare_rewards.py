@@ -50,6 +50,7 @@ def _play(
     return behind
 
 
+@pytest.mark.slow
 def test_with_nothing_to_learn_and_tasks_of_confounded_difficulty_it_stays_with_the_starting_order():
     """Cases differ by what the starting order knows. Tasks differ in difficulty, and in how far a useless signal spreads."""
 
@@ -61,6 +62,7 @@ def test_with_nothing_to_learn_and_tasks_of_confounded_difficulty_it_stays_with_
     assert 100 * np.mean(lost) < 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 2])
 def test_it_finds_the_cases_that_work_for_each_kind_of_task(seed: int):
     def chance(key: int, features: Floats, groups: np.ndarray, kind: int) -> Floats:
@@ -71,6 +73,7 @@ def test_it_finds_the_cases_that_work_for_each_kind_of_task(seed: int):
     assert gained[-200:].mean() > 0.15  # a case that is chosen at random is right for a third of the tasks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_half_of_what_was_learned_is_unlearned_within_200_episodes(seed: int):
     """The signal that told what works turns around after 300 tasks."""

@@ -3,6 +3,7 @@ from __future__ import annotations
 import threading
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -172,6 +173,7 @@ def test_selecting_while_learning_never_sees_half_an_update():
     assert not failures
 
 
+@pytest.mark.slow
 def test_where_solutions_never_recur_difference_is_no_disagreement_and_useful_cases_are_shown():
     """Free text: every solution is new, and a similar case helps all the same."""
     policy, rng, shown = LightPolicy(3), np.random.default_rng(0), []

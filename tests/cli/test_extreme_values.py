@@ -98,6 +98,7 @@ def _wrong(words: list[str], capsys: pytest.CaptureFixture[str]) -> str | None:
     return f"took {took:.0f} s" if took > 10 else None
 
 
+@pytest.mark.slow
 def test_a_command_refuses_an_extreme_argument_or_does_its_work(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):

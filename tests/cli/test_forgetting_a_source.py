@@ -37,6 +37,7 @@ def _json(capsys: pytest.CaptureFixture[str], *command: str) -> dict[str, object
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_a_preview_says_what_would_go_and_come_back(folder: str, capsys: pytest.CaptureFixture[str]):
     assert main(["forget", folder, "--actor", "mallory", "--since", "1d", "--dry-run"]) == 0
     said = capsys.readouterr().out
@@ -50,6 +51,7 @@ def test_a_preview_says_what_would_go_and_come_back(folder: str, capsys: pytest.
     }
 
 
+@pytest.mark.slow
 def test_it_asks_first(folder: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("sys.stdin", _Terminal("no\n"))
     assert main(["forget", folder, "--actor", "mallory"]) == 2

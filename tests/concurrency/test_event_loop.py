@@ -105,6 +105,7 @@ async def _episode(memory: CascadeMemory, i: int) -> str | None:
     return await memory.areward(recall.episode_id, float(i % 3 > 0), solution=f"solution {i % 50}")
 
 
+@pytest.mark.slow
 def test_two_loops_share_a_memory_that_belongs_to_neither(on_disk, tmp_path: Path):
     memory = on_disk(learn="background")
     start = threading.Barrier(2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from inside import state_of
@@ -124,6 +125,7 @@ def _lived(steps: list[_Step], first: str, *, abstain: bool) -> tuple[Any, ...]:
         return tenants["a"].seen, words, groups, learned, len(state.policy.expected)
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=_STEPS)
 def test_a_namespace_is_the_same_whether_or_not_another_one_is_busy(steps: list[_Step]):
@@ -131,6 +133,7 @@ def test_a_namespace_is_the_same_whether_or_not_another_one_is_busy(steps: list[
     assert _lived(steps, "a", abstain=True) == _lived(alone, "a", abstain=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=_STEPS)
 def test_nor_does_it_matter_which_namespace_was_there_first(steps: list[_Step]):

@@ -7,6 +7,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from cascade_memory.domain.sqlite_files import check_files
 
 COMES_AND_GOES = """import os, sys
@@ -16,6 +18,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_a_journal_that_comes_and_goes_meanwhile_is_no_fault(tmp_path: Path):
     """Another process that opens the same new folder has a journal for a moment."""
     ledger = tmp_path / "ledger.sqlite3"

@@ -103,6 +103,7 @@ memory.add(f"heat cup {{memory.stats(everywhere=True).cases}}", "microwave")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", ["", ", k=3, namespace='other'"])
 @pytest.mark.parametrize("then", ["", "kept = memory", "memory.recall('heat'); del memory; gc.collect()", "memory.sync()"])
 def test_a_notebook_cell_run_twice_loses_nothing_and_ends_cleanly(tmp_path: Path, options: str, then: str):

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from cascade_memory import CascadeMemory
 
 AGENT = """
@@ -24,6 +26,7 @@ def agent(folder: Path) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_an_agent_that_comes_later_feeds_chroma(tmp_path: Path):
     folder = tmp_path / "memory"
     with CascadeMemory(folder, embedder="hashing") as looking:
@@ -42,6 +45,7 @@ def test_an_agent_that_comes_later_feeds_chroma(tmp_path: Path):
         assert all(check.ok for check in memory.examine())
 
 
+@pytest.mark.slow
 def test_standing_aside_it_purges_nevertheless(tmp_path: Path):
     folder = tmp_path / "memory"
     with CascadeMemory(folder, embedder="hashing") as looking:

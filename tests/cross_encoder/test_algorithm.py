@@ -101,6 +101,7 @@ class PlainAlgorithm:
         self.theta_epoch = self.theta
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", ["paper", "letter", "authors"])
 def test_the_library_is_algorithm_1(variant, tmp_path):
     folder = make_reranker(tmp_path, seed=5)

@@ -52,6 +52,7 @@ def test_recall_never_waits_for_training(learning, monkeypatch):
     assert memory.health().ok
 
 
+@pytest.mark.slow
 def test_locks_on_the_way_of_a_recall_are_held_for_moments_while_training(learning):
     """Waiting for locks is measured, not wall time: on a busy machine training takes the processor as well."""
     memory = learning(learn="background", schedule=Schedule(every=2))

@@ -87,6 +87,7 @@ def test_a_snapshot_without_its_weights_is_passed_over(learning, tmp_path):
     assert scores(memory) == pytest.approx(before, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_old_weights_go_with_their_snapshots(learning, tmp_path):
     memory = learning()
     fill(memory)

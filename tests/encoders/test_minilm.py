@@ -47,6 +47,7 @@ def recipe() -> np.ndarray:
     return np.stack(rows)
 
 
+@pytest.mark.slow
 def test_vectors_are_those_of_transformers(recipe: np.ndarray):
     embedder = minilm.MiniLMEmbedder()
     np.testing.assert_allclose(embedder.embed(_TEXTS), recipe, atol=2e-6)  # of unlike lengths: padded
@@ -54,6 +55,7 @@ def test_vectors_are_those_of_transformers(recipe: np.ndarray):
         np.testing.assert_allclose(embedder.embed([text])[0], expected, atol=2e-6)
 
 
+@pytest.mark.slow
 def test_the_library_of_all_models_is_not_imported_for_this_one():
     program = (
         "import sys; from cascade_memory.encoders.minilm import MiniLMEmbedder as M; M().embed(['a']); print(*sys.modules)"
@@ -79,6 +81,7 @@ def test_files_that_are_not_the_official_ones_are_refused(tmp_path: Path, monkey
         (tmp_path / name).symlink_to(official)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_child_embeds_many_texts_whatever_its_parent_has_done():
     program = """

@@ -57,7 +57,14 @@ def test_a_row_tells_everything(streams, tmp_path):
     assert set(row["versions"]) == {"python", "cascade-memory", "numpy", "chromadb"}
 
 
-@pytest.mark.parametrize("method", [one for one in KNOWN if one not in NEED_A_RERANKER])
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param(one, marks=[pytest.mark.slow] if one == "NeuralLogUCB" else [])
+        for one in KNOWN
+        if one not in NEED_A_RERANKER
+    ],
+)
 def test_every_method_plays_and_plays_the_same_again(method, streams, tmp_path):
     wanted = [Run("banking77", method, seed=1, limit=40)]
     first, second = (run(wanted, streams, tmp_path / name, progress=False) for name in ("first", "second"))
@@ -109,6 +116,7 @@ def test_rows_whose_solver_was_declared_otherwise_are_refused(tmp_path):
     assert len(rows.rows) == 5
 
 
+@pytest.mark.slow
 def test_rows_of_another_declared_share_are_not_taken_for_these(streams, tmp_path, capsys, monkeypatch):
     where = ["--data", str(streams), "--out", str(tmp_path / "rows.jsonl"), "--jobs", "1", "--limit", "20", "--json"]
     play = ["bench", "run", "--tasks", "rca", "--seeds", "1", *where, "--methods", "similarity"]
@@ -121,6 +129,7 @@ def test_rows_of_another_declared_share_are_not_taken_for_these(streams, tmp_pat
     assert (tmp_path / "rows.jsonl").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_memory_pays_where_solutions_recur(streams, tmp_path):
     suite = Suite(tasks=["banking77"], methods=["zero-shot", "random", "CASCADE"], seeds=2)
     rows = run(list(suite.runs()), streams, tmp_path / "rows.jsonl", progress=False)
@@ -249,6 +258,7 @@ def test_commands(streams, tmp_path, capsys, monkeypatch):
     assert "no 'magic'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_streams_say_what_they_lack(streams, tmp_path, monkeypatch, capsys):
     assert lacking("banking77", streams) is None
     assert lacking("spider-map", streams) == f"no data for spider in {streams}: cascade-memory bench data says where to get it"

@@ -127,6 +127,7 @@ def test_wrong_cases_name_real_tasks_and_another_solution():
         wrong_cases("start=1", queries, ["the same"] * 40, seed=0)
 
 
+@pytest.mark.slow
 def test_wrong_cases_are_there_before_the_first_task_and_do_harm(streams, tmp_path):
     clean, start, along = (played(streams, tmp_path, wrong_cases=said) for said in ("", "start=60", "along=60"))
     assert clean["shown"][0] == "0"
@@ -138,6 +139,7 @@ def test_wrong_cases_are_there_before_the_first_task_and_do_harm(streams, tmp_pa
     assert nothing["success"] == nothing["alone"]
 
 
+@pytest.mark.slow
 def test_how_much_a_wrong_case_spoils(streams, tmp_path):
     rates = [played(streams, tmp_path, method="random", misled=misled)["rate"] for misled in (0.0, None, 1.0)]
     assert rates[0] > rates[1] > rates[2]

@@ -45,6 +45,7 @@ def timeless(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name not in ASIDE} for row in rows]
 
 
+@pytest.mark.slow
 def test_a_row_tells_the_model_and_all_settings(model, signs):
     untrained, trained = rows_of(model, signs)
     assert trained["solver"] == untrained["solver"] == "tiny, in this process"
@@ -62,6 +63,7 @@ def test_a_row_tells_the_model_and_all_settings(model, signs):
     assert abs(trained["log_ratio"]) > 0.01
 
 
+@pytest.mark.slow
 def test_before_the_first_step_it_is_the_untrained_model(model, signs):
     calm = {"learning_rate": 0.02, "batch": 40}  # the step comes after the last task
     untrained, trained = rows_of(model, signs, training=calm)
@@ -69,6 +71,7 @@ def test_before_the_first_step_it_is_the_untrained_model(model, signs):
     assert trained["optimiser_steps"] == 1
 
 
+@pytest.mark.slow
 def test_the_same_run_is_played_the_same_again_and_leaves_no_trace_in_the_model(model, signs):
     first, second = rows_of(model, signs, "first.jsonl"), rows_of(model, signs, "second.jsonl")
     assert timeless(first) == timeless(second)
@@ -104,6 +107,7 @@ def broken_off(model: Path, data: Path, monkeypatch: pytest.MonkeyPatch, after: 
     return found
 
 
+@pytest.mark.slow
 def test_it_goes_on_from_the_last_step(model, signs, monkeypatch):
     (whole,) = rows_of(model, signs, "whole.jsonl", methods=[REINFORCE])
     broken_off(model, signs, monkeypatch, after=21)
@@ -115,6 +119,7 @@ def test_it_goes_on_from_the_last_step(model, signs, monkeypatch):
     assert timeless([resumed]) == timeless([whole])
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_cannot_be_used_is_refused(model, signs, monkeypatch):
     path = broken_off(model, signs, monkeypatch, after=21)
     kept = path.read_bytes()

@@ -70,6 +70,7 @@ def test_there_are_enough_questions_of_enough_kinds_and_always_the_same(database
     assert "None" not in {one.label for one in questions}
 
 
+@pytest.mark.slow
 def test_the_tools_find_the_answers_that_our_own_queries_compute(database, records):
     of_each_kind = {one.kind: one for one in hospital_questions(database)}
     for question in of_each_kind.values():

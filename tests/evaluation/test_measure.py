@@ -129,6 +129,7 @@ def test_any_callable_may_judge(mine: Path):
         sums(mine, FileTask(name="mine", file="mine.jsonl", judge=exact))
 
 
+@pytest.mark.slow
 def test_the_command_on_a_file(mine: Path, capsys: pytest.CaptureFixture[str]):
     (mine / "mine.jsonl").write_text("\ufeff" + (mine / "mine.jsonl").read_text())  # as some editors write
     (mine / "my_judge.py").write_text("def half(reply, label):\n    return float(label[:3] in reply)\n")

@@ -48,6 +48,7 @@ def test_what_is_logged_is_how_often_it_happens(abstain):
     np.testing.assert_allclose(counts / 4_000, said, atol=0.03)
 
 
+@pytest.mark.slow
 def test_a_policy_that_draws_whether_to_show_is_logged_as_it_draws():
     policy, slate = LightPolicy(5), _slate()
     for key in range(40):  # learns that it is about as good to show nothing

@@ -135,6 +135,7 @@ def test_one_page_that_loads_nothing_and_can_be_read_aloud(page, rows, tmp_path)
     assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures)
 
 
+@pytest.mark.slow
 def test_the_same_rows_give_the_same_page(rows, tmp_path):
     same = changed(rows, tmp_path / "same.jsonl")
     assert drawn(same) == drawn(same)
@@ -197,6 +198,7 @@ def test_solvers_are_never_in_one_part(rows, tmp_path):
     assert "67.43" in found.parts[reuse]
 
 
+@pytest.mark.slow
 def test_hostile_names_are_text(rows, tmp_path):
     evil = "<img src=x onerror=alert(1)> $x_{$ </style><script>alert(2)</script> \"'&amp;"
     hostile = changed(
@@ -226,6 +228,7 @@ def test_rows_of_other_times_are_read(rows, tmp_path):
     assert (tmp_path / "bare.jsonl").read_text().endswith('{"task": "cut o'), "somebody may be writing it"
 
 
+@pytest.mark.slow
 def test_what_rows_tell_more_is_shown(rows, tmp_path):
     alone = "01" * 45
     more = changed(
@@ -240,6 +243,7 @@ def test_what_rows_tell_more_is_shown(rows, tmp_path):
         assert said in found.text
 
 
+@pytest.mark.slow
 def test_steps_are_shown_over_the_stream(rows, tmp_path):
     page = drawn(changed(rows, tmp_path / "steps.jsonl", steps=[2, 4] * 45))
     assert "Steps over the stream" in read(page).text

@@ -121,6 +121,7 @@ def test_a_web_search_over_stdio_needs_no_passages(tmp_path: Path, capsys: pytes
     assert "https://example.org/0" in str([one["messages"][-1] for one in received if one["messages"][-1]["role"] == "tool"])
 
 
+@pytest.mark.slow
 def test_a_server_over_http_and_a_judging_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     searching = over_http("-m", "cascade_memory.evaluation.search.server", str(CORPUS))
     with searching as server, serving(model) as (url, _), serving(model) as (judging, asked):

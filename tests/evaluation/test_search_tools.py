@@ -35,6 +35,7 @@ def tools() -> Iterator[list[MCPTool]]:
         one.close()
 
 
+@pytest.mark.slow
 def test_a_web_search_over_stdio(tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
     tools.append(tool := MCPTool(web("--marks", str(tmp_path / "marks"))))
@@ -48,6 +49,7 @@ def test_a_web_search_over_stdio(tools, tmp_path: Path, monkeypatch: pytest.Monk
     assert (tmp_path / "marks").read_text() == "start\n"  # the model's key is not for the search server
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [[str(WEB), str(CORPUS)], ["-m", "cascade_memory.evaluation.search.server", str(CORPUS)]])
 def test_both_servers_over_http(command, tools):
     with over_http(*command) as url:
@@ -57,6 +59,7 @@ def test_both_servers_over_http(command, tools):
         tool.close()
 
 
+@pytest.mark.slow
 def test_our_own_server_over_stdio(tools):
     command = shlex.join([sys.executable, "-m", "cascade_memory.evaluation.search.server", str(CORPUS)])
     tools.append(tool := MCPTool(command))
@@ -86,6 +89,7 @@ def test_a_server_that_hangs_costs_one_search(tools):
     assert time.monotonic() - began < 15
 
 
+@pytest.mark.slow
 def test_a_server_that_died_is_started_again(tools, tmp_path: Path):
     tools.append(tool := MCPTool(web("--as", "dies-once", "--marks", str(tmp_path / "marks"))))
     first, second = tool.search("Copper Rain"), tool.search("Copper Rain")

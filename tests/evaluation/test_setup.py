@@ -100,6 +100,7 @@ def test_each_method_takes_the_settings_that_concern_it():
     }
 
 
+@pytest.mark.slow
 def test_settings_without_a_reranker_are_those_of_the_light_methods(tmp_path: Path):
     methods = [method for method in PAPER if method not in NEED_A_RERANKER] + ["CASCADE", "CASCADE, always a case"]
     rows = played(tmp_path, methods, Setup(k=3, alpha=0.7, learning_rate=0.05))

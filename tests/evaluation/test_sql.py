@@ -78,6 +78,7 @@ def test_wrong_or_malformed(queries, database, reply):
     assert judged(queries, database, reply) == 0.0
 
 
+SLOW = pytest.mark.slow
 ADVERSARIAL = [
     "INSERT INTO singer VALUES ('Eve', 99, 0)",
     "UPDATE singer SET age = 31",
@@ -94,13 +95,16 @@ ADVERSARIAL = [
     "BEGIN IMMEDIATE",
     "SELECT load_extension('/tmp/x.so')",
     "SELECT writefile('/tmp/x', 'y')",
-    "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n",
+    pytest.param("WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n", marks=SLOW),
     "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n",
-    "SELECT count(*) FROM singer a, singer b, singer c, singer d, singer e, singer f, singer g, singer h, singer i, singer j, "
-    "singer k, singer l, singer m, singer n, singer o",
+    pytest.param(
+        "SELECT count(*) FROM singer a, singer b, singer c, singer d, singer e, singer f, singer g, singer h, singer i, "
+        "singer j, singer k, singer l, singer m, singer n, singer o",
+        marks=SLOW,
+    ),
     "SELECT randomblob(2000000000)",
     "SELECT hex(zeroblob(900000000))",
-    "SELECT printf('%.*c', 900000000, 'x')",
+    pytest.param("SELECT printf('%.*c', 900000000, 'x')", marks=SLOW),
     "SELECT group_concat(printf('%.*c', 9000000, 'x')) FROM singer a, singer b, singer c, singer d, singer e",
     f"SELECT '{'a' * 20_000}' LIKE '{'%a' * 12_000}%b'",
     "SELECT " + "(" * 5_000 + "1" + ")" * 5_000,
@@ -171,6 +175,7 @@ def test_a_right_query_that_fails_is_the_benchmarks_fault(queries, database):
     assert not database.with_name("missing.sqlite").exists()
 
 
+@pytest.mark.slow
 def test_every_gold_query_of_spider_is_its_own_answer(data: Path, tmp_path: Path):
     with tarfile.open(data / "spider_dev_dbs.tar.gz") as archive:
         options = {"filter": "data"} if sys.version_info >= (3, 12) else {}

@@ -26,6 +26,7 @@ def streams(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_learning_rate_comes_first_then_alpha(streams, tmp_path):
     played: list[list[Run]] = []
 
@@ -45,6 +46,7 @@ def test_the_learning_rate_comes_first_then_alpha(streams, tmp_path):
     assert found.seconds > 0
 
 
+@pytest.mark.slow
 def test_parameters_make_a_difference_and_are_part_of_what_a_row_is(streams, tmp_path):
     wanted = [Run("banking77", "Neural-LinLogUCB", 0, options=canonical({"learning_rate": 0.1, "alpha": a})) for a in (0, 50)]
     calm, wild = run(wanted, streams, tmp_path / "rows.jsonl", progress=False)

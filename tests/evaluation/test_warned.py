@@ -234,6 +234,7 @@ def test_the_science_agent_pays_for_what_is_refused_and_heeds_what_it_is_told(tm
     agent.close()
 
 
+@pytest.mark.slow
 def test_a_stream_is_played_in_every_arm_and_its_row_is_the_same_again(singers: Folders):
     rows = {}
     for arm in ARMS:

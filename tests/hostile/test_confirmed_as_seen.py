@@ -316,6 +316,7 @@ def test_the_text_of_reports_has_a_limit_too(ram: CascadeMemory):
     assert ram.stats().open == 0
 
 
+@pytest.mark.slow
 def test_an_agent_that_corrects_itself_without_end_meets_the_limit(ram: CascadeMemory):
     from cascade_memory.errors import QuotaExceeded
 
@@ -339,6 +340,7 @@ def test_what_waits_is_counted_without_reading_it(ram: CascadeMemory):
     assert "COVERING INDEX episode_reported" in plan[0][3]
 
 
+@pytest.mark.slow
 def test_agents_that_are_believed_have_no_quota():
     from cascade_memory.domain.limits import MOST_REPORTED
 
@@ -348,6 +350,7 @@ def test_agents_that_are_believed_have_no_quota():
         assert memory.stats().rewards == MOST_REPORTED + 5
 
 
+@pytest.mark.slow
 def test_an_imported_report_counts_here_as_well(ram: CascadeMemory, tmp_path: Path):
     from cascade_memory.errors import QuotaExceeded
 

@@ -131,6 +131,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="SQLite's limit cannot be set from Python before 3.11")
 @pytest.mark.parametrize("name", ["generation", pytest.param("embedder", marks=pytest.mark.long)])
 def test_facts_and_lines_without_end_are_not_read(tmp_path: Path, name: str):

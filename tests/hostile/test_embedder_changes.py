@@ -71,6 +71,7 @@ def _reindex_when_free(folder: Path, embedder: Slow, monkeypatch: pytest.MonkeyP
     reindex(folder, embedder, progress=False)
 
 
+@pytest.mark.slow
 def test_what_is_acknowledged_during_a_reindex_is_in_the_folder_with_the_new_vector(followers, tmp_path: Path, monkeypatch):
     folder = tmp_path / "memory"
     _reindex_when_free(folder, Slow(0.2), monkeypatch)
@@ -109,6 +110,7 @@ def test_four_threads_that_opened_the_folder_before_are_refused_and_say_so(tmp_p
     assert not list((folder / "snapshots").glob("*")), "what was learned under the old embedder was left in the folder"
 
 
+@pytest.mark.slow
 def test_of_two_embedders_that_meet_in_an_empty_folder_one_wins(tmp_path: Path):
     for i in range(10):
         folder, said = tmp_path / f"memory{i}", []

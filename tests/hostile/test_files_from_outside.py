@@ -172,6 +172,7 @@ def test_a_case_keeps_what_it_says_where_only_numbers_were_lost(folder: Path, on
     assert memory.search("task 1 of kind 1").cases[0].similarity == pytest.approx(1.0, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_a_large_ledger_is_looked_at_in_seconds():
     from cascade_memory.encoders.hashing import HashingEmbedder
 

@@ -68,6 +68,7 @@ def test_a_child_forked_during_writes_opens_the_folder(tmp_path: Path):
         assert engine_of(memory).parts.ledger.maintenance.integrity() == "ok"
 
 
+@pytest.mark.slow
 def test_a_fork_waits_for_whoever_calculates(tmp_path: Path):
     began, matrix = threading.Event(), np.eye(600)
     with CascadeMemory(tmp_path / "memory", embedder="hashing"):
@@ -114,6 +115,7 @@ def test_a_fork_does_not_wait_for_a_calculation_that_hangs_nor_for_its_own_threa
     assert min(took) < 0.9
 
 
+@pytest.mark.slow
 def test_a_child_forked_during_recalls_opens_the_folder(tmp_path: Path):
     memory, stop = CascadeMemory(tmp_path / "memory", embedder="hashing"), threading.Event()
     memory.add([(f"task {i}", f"solution {i}") for i in range(100)])
@@ -141,6 +143,7 @@ def _forked(folder: Path) -> None:
         memory.add(f"task of {os.getpid()}", "solution")
 
 
+@pytest.mark.slow
 def test_workers_of_multiprocessing_that_are_forked_work(tmp_path: Path):
     writers = ThreadWriters(tmp_path / "memory")
     writers.wait_for(acknowledged=WRITERS)

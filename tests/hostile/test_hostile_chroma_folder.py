@@ -102,6 +102,7 @@ def test_a_folder_that_nobody_touched_is_used_again(closed: Path, tmp_path: Path
     assert [("chroma.sqlite3" in files) for files in watched] == [False, True]
 
 
+@pytest.mark.slow
 def test_a_changed_folder_is_made_anew_before_chroma_sees_it(
     closed: Path, tmp_path: Path, watched: list[list[str]], canary: type[Canary], caplog: pytest.LogCaptureFixture
 ):
@@ -357,6 +358,7 @@ def test_a_folder_of_an_older_layout_is_made_anew(closed: Path, tmp_path: Path, 
     assert watched == [[]] * 4
 
 
+@pytest.mark.slow
 def test_nobody_else_may_read_what_chroma_writes(tmp_path: Path):
     before = os.umask(0)  # the worst that a host may have set
     try:

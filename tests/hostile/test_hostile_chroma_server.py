@@ -272,6 +272,7 @@ def test_a_server_that_answers_with_cases_of_others_is_scanned_past(server: Imit
     assert asking.search("task 7 of kind 49", k=5).cases[0].solution == "solution 7"
 
 
+@pytest.mark.slow
 def test_whatever_happens_while_it_is_fed_the_ledger_answers_and_health_tells(
     server: Imitation, tmp_path: Path, canary: type[Canary], monkeypatch: pytest.MonkeyPatch
 ):

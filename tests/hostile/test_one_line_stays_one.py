@@ -105,6 +105,7 @@ def _commands(stored: dict[str, str], target: Path) -> list[list[str]]:
     ]
 
 
+@pytest.mark.slow
 def test_no_command_prints_a_line_of_others(
     stored: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):

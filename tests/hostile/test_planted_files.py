@@ -64,6 +64,7 @@ def _try_all(root: Path, *share: str) -> list[str]:
     return lines
 
 
+@pytest.mark.slow
 def test_nothing_outside_is_touched_whatever_lies_in_a_folder(tmp_path: Path):
     lines = _try_all(tmp_path, "5", "110")
     assert len(lines) > 20

@@ -65,6 +65,7 @@ def _holds(original: Path, place: Path) -> None:
                 getattr(contract, test)()
 
 
+@pytest.mark.slow
 def test_a_changed_schema_is_refused_or_answers_as_the_library_s_own(place: Path):
     """Opened where it stands, and restored: the same verdict, and each different ledger that is taken keeps the contract."""
     originals, taken = bases(place), dict[object, Path]()

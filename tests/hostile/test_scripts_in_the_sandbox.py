@@ -224,6 +224,7 @@ def test_it_is_refused_with_a_sentence_and_nothing_gets_out(name, patient, canar
     assert len(ran.text) < 2_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(UNBOUNDED))
 def test_it_is_stopped_and_nothing_gets_out(name, records, canary, database, listening):
     ran = run_hostile(records, UNBOUNDED[name], canary, database, listening)

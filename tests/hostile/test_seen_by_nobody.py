@@ -96,6 +96,7 @@ def test_what_nobody_needs_is_written_out_in_a_prompt(text: str):
     assert "<U+" in legible(text)
 
 
+@pytest.mark.slow
 def test_it_takes_time_in_proportion_to_the_text():
     for unit in ("\U000e0041", "a\u200d", "\U0001f3f4\U000e0061\U000e0061", "\u0645\u200c", "\ufe0f\u200d\U0001f600", "\u00e9"):
         times = []

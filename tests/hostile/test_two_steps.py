@@ -37,6 +37,7 @@ def _refused(verbs: Verbs, ids: list[str], code: object) -> None:
         assert code not in str(refused.value)
 
 
+@pytest.mark.slow
 def test_a_code_is_good_for_exactly_what_was_previewed(memory, ids):
     verbs = Verbs(memory)
     code = verbs.forget_cases(ids[:2])["code"]
@@ -56,6 +57,7 @@ def test_a_code_is_good_once_even_if_the_cases_come_back(memory, ids, tmp_path):
     _refused(verbs, ids, code)
 
 
+@pytest.mark.slow
 def test_a_code_is_good_for_its_own_client(memory, ids):
     code = Verbs(memory, actor="ann").forget_cases(ids)["code"]
     for other in ("bob", "Ann", "ann ", None):
@@ -104,6 +106,7 @@ def test_what_a_person_takes_back_after_the_preview_counts_as_well(memory, ids, 
     _refused(verbs, ids[:1], code)
 
 
+@pytest.mark.slow
 def test_an_episode_that_takes_the_place_of_another_one_was_not_previewed(memory):
     """All counts are as before, but what would go is somebody else's."""
     case_id = memory.recall("cool some mug", episode_id="first").reward(1.0, solution="fridge")
@@ -146,6 +149,7 @@ def test_a_ticket_is_no_code(memory, ids):
         memory.reward(recall.episode_id, 1.0, source="user", ticket=code)
 
 
+@pytest.mark.slow
 def test_a_code_expires_and_no_clock_brings_it_back(memory, ids, monkeypatch):
     passed, ahead, began = [0.0], [0.0], time.time()
     monkeypatch.setattr(time, "time", lambda: began + passed[0] + ahead[0])
@@ -169,6 +173,7 @@ def test_a_code_works_in_another_process_with_the_same_memory(memory, ids, tmp_p
         assert Verbs(later, actor="ann").forget_cases(ids, code)["forgotten"]["cases"] == 3
 
 
+@pytest.mark.slow
 def test_of_many_who_confirm_at_once_one_deletes(memory, ids):
     verbs = Verbs(memory)
     code = verbs.forget_cases(ids)["code"]

@@ -27,6 +27,7 @@ def _tried(place: Path, kind: str, when: str) -> dict[str, Any]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["full", "read-only"])
 def test_a_folder_that_cannot_be_written_is_opened_read_and_written_again_when_it_can(tmp_path: Path, kind: str):
     found = _tried(tmp_path, kind, "closed")
@@ -47,6 +48,7 @@ def test_a_folder_that_cannot_be_written_is_opened_read_and_written_again_when_i
     assert found["stored"] == ["a task"]
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_while_a_memory_is_open_costs_no_recall_its_cases(tmp_path: Path):
     found = _tried(tmp_path, "full", "open")
     assert found["with cases"] == 30

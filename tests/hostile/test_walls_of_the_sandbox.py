@@ -77,6 +77,7 @@ def test_the_filter_of_system_calls_alone_refuses(name, tmp_path):
     assert file.read_text() == "alive"
 
 
+@pytest.mark.slow
 def test_memory_and_time_are_limited_by_the_system():
     standing = "standing = walls.raise_walls(seconds=1, megabytes=300)\n"
     said = run(standing + "try:\n    x = bytearray(1 << 30)\nexcept MemoryError:\n    os.write(1, b'no memory')\nos._exit(0)")

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PROGRAM = """
 import os, sys, time
 from cascade_memory import CascadeMemory
@@ -32,6 +34,7 @@ with CascadeMemory(sys.argv[1], embedder="hashing", learn="inline") as memory:
 """
 
 
+@pytest.mark.slow
 def test_nothing_of_the_working_directory_is_read_or_run(tmp_path: Path):
     program, here = tmp_path / "program" / "main.py", tmp_path / "here"
     program.parent.mkdir()

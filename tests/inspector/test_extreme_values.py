@@ -239,6 +239,7 @@ def fuzzed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fuzzed]:
         assert_whole(memory, tmp_path)
 
 
+@pytest.mark.slow
 def test_every_field_of_every_route_takes_every_text(fuzzed: Fuzzed):
     calls = fuzzed.calls()
     names = {(method, path): fuzzed.names(method, path) for method, path, _, _ in calls}
@@ -307,6 +308,7 @@ def _sent_otherwise(fuzzed: Fuzzed, path: str, what: str) -> Answer:
     return fuzzed.client.ask("POST", path, parts=parts, **{**more, "headers": headers})
 
 
+@pytest.mark.slow
 def test_a_form_that_is_sent_otherwise_is_answered_with_a_sentence(fuzzed: Fuzzed):
     paths = [route.path for route in fuzzed.routes if "POST" in (route.methods or ())]
     calls = [
@@ -322,6 +324,7 @@ def test_a_form_that_is_sent_otherwise_is_answered_with_a_sentence(fuzzed: Fuzze
     assert found == {}
 
 
+@pytest.mark.slow
 def test_an_odd_method_query_or_header_is_answered_with_a_sentence(fuzzed: Fuzzed):
     methods = ("GET", "HEAD", "POST", "PUT", "get", "", "G\0T", "CONNECT", "x" * 5_000)
     queries = {

@@ -37,6 +37,7 @@ def test_the_memory_raises_success(agent: str, tickets: int, tmp_path: Path):
     assert solved["CASCADE"][-1] >= solved["most similar case"][-1] + 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "agent", [one if one == "create_agent" else pytest.param(one, marks=pytest.mark.long) for one in STYLES]
 )

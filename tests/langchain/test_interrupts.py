@@ -222,6 +222,7 @@ PROGRAM = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", [*(pytest.param(way, marks=pytest.mark.long) for way in WAYS[:2]), WAYS[2]])
 def test_a_killed_process_is_resumed_by_another_in_the_same_episode(tmp_path: Path, make: Make, way: str):
     script = tmp_path / "program.py"

@@ -42,6 +42,7 @@ def script(messages: list[Any]) -> AIMessage:
     return AIMessage(f"{number} -> {messages[-1].text}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["handler", *(pytest.param(way, marks=pytest.mark.long) for way in ("middleware", "both"))])
 async def test_two_hundred_episodes_at_once_are_each_rewarded_once_with_their_own_reward(
     make: Callable[..., CascadeMemory], tmp_path: Path, way: str

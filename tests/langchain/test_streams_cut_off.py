@@ -127,7 +127,11 @@ def run(work: Any) -> None:
 
 @pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize(
-    "how", [broken_off, raised_out_of, transformed, collected_elsewhere, aclosed, adropped, atransformed, events]
+    "how",
+    [
+        *(broken_off, raised_out_of, transformed, aclosed, adropped, atransformed, events),
+        pytest.param(collected_elsewhere, marks=pytest.mark.slow),  # it collects the garbage of all tests before
+    ],
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_stream_that_is_cut_off_is_censored(always: CascadeMemory, kind: str, how: Any):

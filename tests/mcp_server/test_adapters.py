@@ -43,6 +43,7 @@ async def test_langchain_with_a_process_for_every_call(folder):
     await learns(folder, asking(tools))
 
 
+@pytest.mark.slow
 async def test_langchain_with_a_session_that_stays(folder):
     from langchain_mcp_adapters.tools import load_mcp_tools
 
@@ -51,12 +52,14 @@ async def test_langchain_with_a_session_that_stays(folder):
         await learns(folder, asking(tools))
 
 
+@pytest.mark.slow
 async def test_langchain_over_http(folder):
     with served(folder) as (base, _):
         tools = await adapters.MultiServerMCPClient(connections(folder, base)).get_tools()
         await learns(folder, asking(tools))
 
 
+@pytest.mark.slow
 async def test_a_langchain_agent_reports_through_the_server(folder):
     from langchain.agents import create_agent
     from scripted import ScriptedModel, call, steps

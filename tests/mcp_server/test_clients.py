@@ -117,6 +117,7 @@ def test_clients_behind_one_proxy_have_a_rate_each():
     assert statuses == [200, 429, 200, 429]
 
 
+@pytest.mark.slow
 def test_what_a_client_does_has_its_name(folder):
     with CascadeMemory(folder, learn="inline") as memory:
         mine = Verbs(memory, trusted=True, actor="ann")
@@ -267,6 +268,7 @@ def memory(folder: Path):
         yield memory
 
 
+@pytest.mark.slow
 def test_the_first_step_deletes_nothing_and_says_what_would_go(memory):
     verbs = Verbs(memory)
     (case,) = verbs.recall_cases(TASK)["cases"]

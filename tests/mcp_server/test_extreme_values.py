@@ -120,6 +120,7 @@ async def _called(ask: Ask, number: int, tool: str, arguments: str) -> str | Non
         return f"{type(error).__name__}: {str(error)[:200]}"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("door", _DOORS)
 @pytest.mark.parametrize(("options", "tickets"), _SERVERS, ids=str)

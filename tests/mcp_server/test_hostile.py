@@ -63,6 +63,7 @@ def request(rng: random.Random) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": rng.randrange(100), "method": "tools/call", "params": params}).encode()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(max(300, HOW_MANY // 10))
 def test_thousands_of_requests_over_http(folder):
     rng = random.Random(0)
@@ -93,6 +94,7 @@ def test_thousands_of_requests_over_http(folder):
         assert memory.stats().cases == 1, "nothing that was sent made or took a case"
 
 
+@pytest.mark.slow
 def test_a_thousand_lines_over_standard_input(folder):
     rng = random.Random(1)
     lines = [request(rng).replace(b"\n", b" ").replace(b"\r", b" ") for _ in range(1_000)]

@@ -85,6 +85,7 @@ def test_two_hundred_messages_that_make_no_sense_are_few_lines_without_their_tex
     assert max(map(len, lines), default=0) < 300
 
 
+@pytest.mark.slow
 def test_what_is_no_http_is_logged_as_seldom(folder: Path):
     with served(folder, "--rate", "0") as (base, process):
         address = urlsplit(base)

@@ -13,6 +13,7 @@ from cascade_memory.cli import main
 from cascade_memory.encoders.hashing import HashingEmbedder
 
 
+@pytest.mark.slow
 async def test_a_new_memory_gets_the_embedder_and_the_log_says_what_happened(tmp_path: Path):
     with served(tmp_path / "memory", "--embedder", "hashing", "--log-level", "info") as (url, process):
         async with http(f"{url}/mcp") as session:

@@ -17,6 +17,7 @@ from mcp_clients import TASK, call, command, confirm, http, learns, served, stdi
 from cascade_memory import CascadeMemory
 
 
+@pytest.mark.slow
 async def test_standard_input_and_output_with_a_session_that_stays(folder):
     async with stdio(folder) as session:
         await learns(folder, lambda tool, **arguments: call(session, tool, **arguments))
@@ -31,6 +32,7 @@ async def test_standard_input_and_output_with_a_process_for_every_call(folder):
     await learns(folder, ask)
 
 
+@pytest.mark.slow
 async def test_http_with_a_session_that_stays(folder):
     with served(folder) as (base, _):
         async with http(f"{base}/mcp") as session:
@@ -58,6 +60,7 @@ async def test_trusted_agents_need_nobody(folder):
         assert after["cases"][0]["solution"] == "fridge, then table"
 
 
+@pytest.mark.slow
 async def test_a_server_that_only_reads_offers_nothing_else(folder):
     async with stdio(folder, "--read-only") as session:
         tools = {one.name for one in (await session.list_tools()).tools}
@@ -66,6 +69,7 @@ async def test_a_server_that_only_reads_offers_nothing_else(folder):
         assert (await call(session, "memory_stats"))["episodes"] == 0
 
 
+@pytest.mark.slow
 async def test_resources_and_the_prompt(folder):
     async with stdio(folder) as session:
         (case,) = (await call(session, "recall_cases", query="heat some cup"))["cases"]
@@ -132,6 +136,7 @@ async def test_namespaces_are_walls(folder):
             await theirs.read_resource(f"cascade://cases/{found['cases'][0]['id']}")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_standard_output_carries_nothing_but_the_protocol(folder):
     hello = {
         "jsonrpc": "2.0",
@@ -153,6 +158,7 @@ def test_standard_output_carries_nothing_but_the_protocol(folder):
     assert process.returncode == 0, "it ends when its client does"
 
 
+@pytest.mark.slow
 def test_a_token_on_http_from_the_environment_or_a_file(folder, tmp_path):
     token = "a-token-of-some-length"
     (tmp_path / "token").write_text(f"{token}\n")
@@ -171,6 +177,7 @@ def test_a_token_on_http_from_the_environment_or_a_file(folder, tmp_path):
                 assert b"recall_cases" in answer.read()
 
 
+@pytest.mark.slow
 def test_it_stops_when_it_is_told_to_and_closes_the_memory(folder):
     with served(folder) as (_, process):
         process.send_signal(signal.SIGTERM)
@@ -180,6 +187,7 @@ def test_it_stops_when_it_is_told_to_and_closes_the_memory(folder):
         assert all(check.ok for check in memory.examine())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_so_does_one_on_standard_input_that_stays_open(folder, how):
     process = subprocess.Popen(command(folder), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -209,6 +217,7 @@ def test_a_port_that_is_taken_is_said_and_not_announced(folder):
     assert "stop with Ctrl-C" not in second.stderr
 
 
+@pytest.mark.slow
 def test_a_name_that_others_can_reach_needs_a_token(folder):
     refused = subprocess.run(command(folder, "--transport", "http", "--host", "0.0.0.0"), capture_output=True, text=True)
     assert refused.returncode == 2

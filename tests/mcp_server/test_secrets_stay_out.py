@@ -19,6 +19,7 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.mcp_server.verbs import Verbs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--trust-agent-rewards",)], ids=["waiting", "trusted"])
 async def test_no_tool_lets_one_in(options: tuple[str, ...], folder: Path, tmp_path: Path):
     answers: list[str] = []

@@ -27,6 +27,7 @@ async def tools_of(session: Any) -> dict[str, dict[str, Any]]:
     return {one.name: plain(one) for one in (await session.list_tools()).tools}
 
 
+@pytest.mark.slow
 async def test_every_tool_answers_twice_and_says_the_same(folder):
     async with stdio(folder) as session:
         recalled = await asked(session, "recall_cases", query="heat some cup")
@@ -44,6 +45,7 @@ async def test_every_tool_answers_twice_and_says_the_same(folder):
         assert (await asked(session, "recall_cases", query="heat some cup"))["cases"] == []
 
 
+@pytest.mark.slow
 async def test_a_trusted_agent_gets_the_case_and_a_reader_no_episode(folder):
     async with stdio(folder, "--trust-agent-rewards") as session:
         recalled = await asked(session, "recall_cases", query=TASK)
@@ -57,6 +59,7 @@ async def test_a_trusted_agent_gets_the_case_and_a_reader_no_episode(folder):
         assert "episode_id" not in await asked(session, "recall_cases", query=TASK)
 
 
+@pytest.mark.slow
 async def test_the_server_names_its_own_version(folder):
     from mcp import ClientSession
     from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -100,6 +103,7 @@ async def test_the_descriptions_say_what_this_server_does(folder):
         assert tools["recall_cases"]["annotations"]["readOnlyHint"] is True
 
 
+@pytest.mark.slow
 async def test_a_refusal_is_a_sentence_without_structured_content(folder):
     async with stdio(folder) as session:
         answer = plain(await session.call_tool("report_outcome", {"episode_id": "nowhere", "reward": 1}))
@@ -108,6 +112,7 @@ async def test_a_refusal_is_a_sentence_without_structured_content(folder):
         assert "structuredContent" not in answer
 
 
+@pytest.mark.slow
 async def test_stats_do_not_name_the_namespaces_of_others(folder):
     with CascadeMemory(folder, namespace="somebody-else") as other:
         other.add("cool some mug", "fridge")

@@ -131,6 +131,7 @@ def test_read_only_writes_nothing(memory):
     assert memory.stats().episodes == 0
 
 
+@pytest.mark.slow
 def test_forgetting_goes_by_the_id_and_not_by_the_hundred(memory):
     verbs = Verbs(memory)
     (case,) = verbs.recall_cases(TASK)["cases"]

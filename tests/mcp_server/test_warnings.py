@@ -162,6 +162,7 @@ def test_a_locked_action_is_said_to_be_forbidden(folder: Path):
 # -- over the wire -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -187,6 +188,7 @@ async def test_an_agent_is_warned_and_its_report_takes_steps(knowing: Path, opti
         assert episode.solution.steps[0] == wrong_step()
 
 
+@pytest.mark.slow
 async def test_a_refused_question_is_a_sentence(knowing: Path):
     async with stdio(knowing) as session:
         answer = plain(await session.call_tool("check_action", {"episode_id": "nowhere", "tool": "query"}))
@@ -194,6 +196,7 @@ async def test_a_refused_question_is_a_sentence(knowing: Path):
         assert "there is no episode" in answer["content"][0]["text"]
 
 
+@pytest.mark.slow
 async def test_a_server_that_only_reads_offers_no_checks(knowing: Path):
     async with stdio(knowing, "--read-only") as session:
         tools = {one.name: json.dumps(plain(one)) for one in (await session.list_tools()).tools}

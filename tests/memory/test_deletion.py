@@ -54,6 +54,7 @@ def _vectors(memory: CascadeMemory) -> list[bytes]:
     return [vector.astype("<f4").tobytes() for vector in engine_of(memory).embed(texts)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learn", ["inline", "background"])
 def test_after_a_purge_no_file_holds_a_byte_of_it(on_disk: Callable[..., CascadeMemory], tmp_path: Path, learn: str):
     memory = on_disk(learn=learn)
@@ -154,6 +155,7 @@ def _predictions(memory: CascadeMemory) -> np.ndarray:
     return np.array(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("named", [{"where": {"user": "ann"}}, {"where": {"user": "ann"}, "purge": True}, {"actor": "ann"}])
 def test_predictions_for_others_are_those_of_a_memory_that_never_saw_her(
     on_disk: Callable[..., CascadeMemory], tmp_path: Path, named: dict[str, Any]
@@ -175,6 +177,7 @@ def test_predictions_for_others_are_those_of_a_memory_that_never_saw_her(
     assert known.shape != after.shape or np.abs(known - after).max() > 1e-3  # she had made a difference
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [1, 3])
 def test_what_only_rewards_taught_is_forgotten_with_her(on_disk: Callable[..., CascadeMemory], tmp_path: Path, k: int):
     """Solutions never recur here, so the success process learns: families, records, the difficulty of tasks."""
@@ -265,6 +268,7 @@ def test_weights_that_were_fitted_to_what_is_forgotten_are_named(ram: CascadeMem
     assert "fitted to 96 outcomes" in stale
 
 
+@pytest.mark.slow
 def test_a_process_that_only_follows_can_purge_as_well(on_disk: Callable[..., CascadeMemory], tmp_path: Path):
     owner = on_disk(learn="background")
     _live(owner)

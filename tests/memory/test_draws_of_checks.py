@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from warned import CALL, fail
 
 from cascade_memory import CascadeMemory
@@ -20,6 +21,7 @@ def test_episodes_that_have_not_ended_draw_their_own_numbers():
         assert 20 <= sum(warned) < 30  # of 0.9 each
 
 
+@pytest.mark.slow
 def test_processes_that_each_check_once_do_not_draw_the_same_number(tmp_path: Path):
     warned: set[bool] = set()
     for number in range(90):  # nine of ten are warned

@@ -157,6 +157,7 @@ def acted_until_killed(folder: Path, verb: str, jobs: list[Job], rng: random.Ran
     return began, done
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_was_acknowledged_is_there_and_nothing_is_half_there(tmp_path: Path, kind: str):
     verb, prepare, is_done = KINDS[kind]

@@ -51,6 +51,7 @@ def test_what_was_learned_is_there_when_a_namespace_comes_back(tmp_path: Path, f
         assert memory.stats(namespace="first").policy_version == state.policy.version
 
 
+@pytest.mark.slow
 def test_a_namespace_that_was_let_go_goes_on_as_if_it_never_was(few: None, monkeypatch: pytest.MonkeyPatch):
     found = {}
     for most in (2, 100):

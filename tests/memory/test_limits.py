@@ -129,6 +129,7 @@ def test_limits_that_make_no_sense_are_refused(tmp_path):
             CascadeMemory(embedder="hashing", **options)
 
 
+@pytest.mark.slow
 def test_recalls_that_nobody_learns_from_any_more_are_shrunk_and_change_nothing(on_disk, monkeypatch):
     monkeypatch.setattr("cascade_memory.learning.learner.WINDOW", 100)
     memory = on_disk()

@@ -146,6 +146,7 @@ def _refusal(memory: CascadeMemory, verb: str, limit: Limit, value: Any) -> Casc
     return None
 
 
+@pytest.mark.slow
 def test_the_greatest_values_are_stored_and_moved_and_the_next_ones_refused(tmp_path: Path):
     with CascadeMemory(tmp_path / "m", embedder="hashing", deadline=60) as memory:
         for limit in _LIMITS:
@@ -209,6 +210,7 @@ def test_more_metadata_than_a_case_can_have_are_not_imported(ram: CascadeMemory,
         other.import_(long.splitlines())
 
 
+@pytest.mark.slow
 def test_what_an_older_version_stored_beyond_the_limits_is_still_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with monkeypatch.context() as older:
         older.setattr("cascade_memory.domain.metadata.MAX_METADATA_BYTES", 10**9)

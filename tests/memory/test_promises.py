@@ -124,6 +124,7 @@ def test_a_snapshot_that_does_not_fit_is_learned_again(tmp_path: Path):
         assert state_of(memory).policy.rewards == 5
 
 
+@pytest.mark.slow
 def test_abandoned_recalls_do_not_crowd_out_new_ones(ram: CascadeMemory):
     ram.add([("a", "1"), ("b", "2")])
     policy = state_of(ram).policy

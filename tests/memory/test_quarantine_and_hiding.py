@@ -197,3 +197,23 @@ def test_a_quarantine_that_comes_before_the_first_task_of_a_namespace_holds(ram:
     of_eve(ram)
     assert recalled(ram) == []
     assert [one.action for one in ram.audit()] == ["quarantine"]
+
+
+def test_to_take_a_release_back_puts_nobody_into_quarantine_who_was_not_there(ram: CascadeMemory):
+    ram.reward(ram.recall("cool a mug", actor="bob").episode_id, 1.0, solution="fridge", actor="bob")
+    ram.release("bob", by="ann")
+    ram.undo(next(iter(ram.audit())).id)
+    assert ram.search("cool a mug").cases
+    assert ram.quarantine("bob") == 1
+    ram.release("bob")
+    ram.undo(next(iter(ram.audit())).id)
+    assert not ram.search("cool a mug").cases
+
+
+def test_a_case_that_an_honest_actor_found_too_is_shown_again_when_the_liar_is_undone(ram: CascadeMemory):
+    for actor in ("eve", "ann"):
+        ram.reward(ram.recall("cool a mug", actor=actor).episode_id, 1.0, solution="fridge", actor=actor)
+    ram.quarantine("eve")
+    ram.forget(actor="eve")
+    assert [case.actor for case in ram.cases()] == ["ann"]
+    assert ram.search("cool a mug").cases

@@ -116,6 +116,7 @@ def test_a_few_graded_numbers_that_are_alike_are_no_certainty():
     assert one_sided.high - one_sided.low > 0.6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "m"), [(2, 2), (40, 2), (3, 30), (12, 4)])
 def test_the_intervals_of_few_graded_rewards_that_are_often_alike_cover_the_truth(n, m):
     rng = np.random.default_rng(2)
@@ -202,6 +203,7 @@ def test_it_says_in_words_what_cannot_be_said():
         assert "no held-out episode has been judged yet" in str(memory.report())
 
 
+@pytest.mark.slow
 def test_calibration_compares_what_was_predicted_of_what_was_shown():
     report, _ = _stream(0, 300, holdout=0.2)
     found = report.calibration

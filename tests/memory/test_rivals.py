@@ -100,6 +100,7 @@ def test_every_name_resolves():
         assert rankers.resolve_ranker(name, hindsight=True).name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranker", ["neural-linlogucb", "neural-logucb"])
 def test_where_chance_showed_nothing_no_pair_counts_as_seen(ranker):
     with CascadeMemory(embedder="hashing", ranker=ranker, learn="inline", explore=0.9) as memory:

@@ -38,6 +38,7 @@ def _policy(memory: CascadeMemory) -> LightPolicy:
     return shadow.policy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranker", ["light", "similarity"])
 def test_it_never_changes_what_is_returned(ranker):
     with CascadeMemory(embedder="hashing", learn="inline", ranker=ranker) as alone:

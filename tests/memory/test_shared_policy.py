@@ -34,6 +34,7 @@ def shared(tmp_path: Path):
         yield memory
 
 
+@pytest.mark.slow
 def test_a_new_namespace_starts_from_what_the_others_learned_about_ranking(shared: CascadeMemory):
     for i in range(5):
         _live(shared, f"tenant{i}", 40)
@@ -53,6 +54,7 @@ def test_cases_words_and_clusters_are_not_shared(shared: CascadeMemory):
     assert shared.recall("part1 noise2", namespace="b").cases == ()
 
 
+@pytest.mark.slow
 def test_what_was_learned_together_survives_a_restart(tmp_path: Path):
     options = {"embedder": "hashing", "learn": "inline", "policy_scope": "shared"}
     with CascadeMemory(tmp_path / "memory", **options) as memory:
@@ -63,6 +65,7 @@ def test_what_was_learned_together_survives_a_restart(tmp_path: Path):
         np.testing.assert_allclose(_weights(memory, "another newcomer"), before, atol=0.05)
 
 
+@pytest.mark.slow
 def test_forgetting_a_namespace_reaches_the_weights_that_it_shared(tmp_path: Path):
     options = {"embedder": "hashing", "learn": "inline", "policy_scope": "shared"}
     with CascadeMemory(tmp_path / "both", **options) as memory, CascadeMemory(tmp_path / "one", **options) as innocent:

@@ -51,6 +51,7 @@ def jobs(memory: CascadeMemory, rounds: int) -> list[tuple[str, str]]:
     return found
 
 
+@pytest.mark.slow
 def test_of_two_processes_one_corrects_and_the_other_one_is_told(tmp_path: Path):
     folder = tmp_path / "memory"
     with CascadeMemory(folder, embedder="hashing") as memory:

@@ -30,6 +30,7 @@ def _live(memory: CascadeMemory, actor: str, n: int, start: int = 0) -> list[str
     ]
 
 
+@pytest.mark.slow
 def test_a_flood_is_undone_and_what_it_displaced_is_back(on_disk: Callable[..., CascadeMemory]):
     memory = on_disk(max_cases=40)
     _live(memory, HONEST, 40)
@@ -152,6 +153,7 @@ def _undone_elsewhere(folder: Path, when: str) -> subprocess.CompletedProcess[st
     return subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=False)
 
 
+@pytest.mark.slow
 def test_after_a_kill_nothing_or_all_is_undone_and_others_follow(on_disk: Callable[..., CascadeMemory], tmp_path: Path):
     memory = on_disk(max_cases=40)
     _live(memory, HONEST, 40)

@@ -107,6 +107,7 @@ def same(seed: int) -> bool | None:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(2))
 def test_all_is_as_if_it_had_never_been_there(part: int):
     assert sum(same(seed) is True for seed in range(10 * part, 10 * part + 10)) >= 6

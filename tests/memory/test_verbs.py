@@ -224,6 +224,7 @@ def test_learning_in_the_background_catches_up():
         assert policy.rewards == 30
 
 
+@pytest.mark.slow
 def test_one_seed_one_history_one_sequence_of_choices():
     def run() -> list[tuple[str, bool]]:
         with CascadeMemory(embedder="hashing", learn="inline") as memory:
@@ -319,6 +320,7 @@ def test_the_async_twins_do_the_same_in_any_event_loop(ram: CascadeMemory):
     assert ram.stats().rewards == 40
 
 
+@pytest.mark.slow
 def test_a_hundred_threads_settle_each_episode_once(on_disk):
     memory = on_disk(learn="background")
     errors: list[Exception] = []

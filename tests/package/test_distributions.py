@@ -133,6 +133,7 @@ def test_an_sdist_holds_its_own_tests(built: Built):
     assert {name for name in files_of("tests") if not name.endswith(".pyc")} <= built.in_sdist()
 
 
+@pytest.mark.slow
 def test_building_twice_gives_the_same_bytes(built: Built, tmp_path: Path):
     again = build(tmp_path)
     assert again.wheel.read_bytes() == built.wheel.read_bytes()

@@ -26,6 +26,8 @@ OPTIONAL = (
     *("fastapi", "langchain", "langchain_core", "langgraph", "llama_index", "langchain_mcp_adapters"),
     *("mcp", "starlette", "jinja2", "presidio_analyzer"),
 )
+SLOW = {"README.md", *(f"docs/{name}.md" for name in ("command-line", "measuring", "own-task", "tutorial"))}
+SLOW |= {f"docs/how-to/{name}.md" for name in ("measure", "plot", "serve")}
 _LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
 
 
@@ -44,7 +46,13 @@ def _close(word: str, other: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
+def _named(page: Path) -> str:
+    return str(page.relative_to(PROJECT))
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[pytest.mark.slow] if _named(page) in SLOW else []) for page in PAGES], ids=_named
+)
 def test_every_block_does_what_the_page_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)  # the command of this environment
@@ -112,7 +120,7 @@ def run_commands(code: str, place: str) -> None:
                 assert words == ["pytest"] or words[0] in ("export", "mv", "rm"), f"{place}: who runs {command!r}?"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
+@pytest.mark.parametrize("page", PAGES, ids=_named)
 def test_every_link_leads_somewhere(page: Path):
     for target, heading in _LINK.findall(page.read_text()):
         there = page.parent / target if target else page
@@ -154,7 +162,7 @@ def imports_of(page: Path) -> set[tuple[str, str]]:
     return {(str(node.module), alias.name) for node in ours for alias in node.names}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
+@pytest.mark.parametrize("page", PAGES, ids=_named)
 def test_what_pages_teach_is_importable_from_where_a_user_would_look(page: Path):
     for module, name in imports_of(page):
         assert module.count(".") <= 1, f"{page.name} imports {name} from {module}: export it one level down"

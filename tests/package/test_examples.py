@@ -22,6 +22,7 @@ def run(script: str, *arguments: str, cwd: Path, loopback: bool = False) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_household_agent_learns_what_similarity_does_not(tmp_path: Path):
     printed = run("household_agent.py", cwd=tmp_path)
     last = {
@@ -31,6 +32,7 @@ def test_the_household_agent_learns_what_similarity_does_not(tmp_path: Path):
     assert last["CASCADE"] >= last["no memory"] + 30
 
 
+@pytest.mark.slow
 def test_the_llama_index_agent_learns(tmp_path: Path):
     pytest.importorskip("llama_index.core")
     printed = run("llamaindex_agent.py", cwd=tmp_path)
@@ -38,6 +40,7 @@ def test_the_llama_index_agent_learns(tmp_path: Path):
     assert last >= first + 10
 
 
+@pytest.mark.slow
 def test_the_warned_agent_stops_making_its_mistake(tmp_path: Path):
     pytest.importorskip("langchain")
     printed = run("warned_agent.py", cwd=tmp_path)
@@ -107,6 +110,7 @@ def test_the_mcp_latency_benchmark_runs(tmp_path: Path):
 _LONG = pytest.mark.long
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "arguments"),
     [

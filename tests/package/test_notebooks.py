@@ -22,6 +22,7 @@ def texts(notebook: Any) -> list[str]:
     return [output.get("text") or output["data"].get("text/plain", "") for output in outputs]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", RUN, ids=lambda path: path.stem)
 @pytest.mark.filterwarnings("ignore")  # of the kernel's machinery
 def test_a_notebook_runs_and_shows_what_it_showed(path: Path):

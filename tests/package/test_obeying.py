@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 from openai_server import serving
 
@@ -21,6 +22,7 @@ def _gullible(messages: Sequence[BaseMessage]) -> AIMessage:
     return AIMessage("BANANA" if obeys else "It is 12, Paris.")
 
 
+@pytest.mark.slow
 def test_it_counts_what_a_model_does(tmp_path: Path):
     out = tmp_path / "rows.jsonl"
     with serving(_gullible) as (url, received):

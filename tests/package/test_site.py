@@ -22,6 +22,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
+@pytest.mark.slow
 def test_every_link_leads_somewhere_and_nothing_comes_from_elsewhere(site: Path):
     assert faults(site) == []
 

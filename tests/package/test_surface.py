@@ -68,6 +68,7 @@ def test_no_file_is_longer_than_a_reader_s_patience():
     assert {str(path): lines for path, lines in longest.items() if lines > 400} == {}
 
 
+@pytest.mark.slow
 def test_every_public_name_has_a_docstring():
     assert [f"{path.relative_to(ROOT)}:{name}" for path in ROOT.rglob("*.py") for name in _undocumented(path)] == []
 
@@ -97,6 +98,7 @@ CALLS = {
 }
 
 
+@pytest.mark.slow
 def test_nothing_is_pickled_and_nobody_is_phoned():
     for path in ROOT.rglob("*.py"):
         text = path.read_text()

@@ -37,6 +37,7 @@ def test_every_table_is_read_whole(drawing: ModuleType):
     assert [len(its) for its in regrets.values()] == [11, 11, 11]
 
 
+@pytest.mark.slow
 def test_each_picture_is_on_the_page_and_shows_what_its_table_says(
     drawing: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):

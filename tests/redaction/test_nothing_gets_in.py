@@ -139,6 +139,7 @@ def _with_solution(query: str, solution: object) -> str:
     return f"{query[:20_000]} {EVERY[7].text} {str(solution)[:20_000]}"
 
 
+@pytest.mark.slow
 def test_an_import_brings_none_in(tmp_path: Path):
     export = tmp_path / "outside" / "export.jsonl"
     export.parent.mkdir()

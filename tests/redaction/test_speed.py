@@ -88,6 +88,7 @@ def test_repeating_anything_costs_no_more_per_character(piece: str):
     assert min(_grows(piece, 8_000), _grows(piece, 12_000)) < 2  # quadratic would be 4
 
 
+@pytest.mark.slow
 def test_many_different_secrets_cost_no_more_per_character():
     """Each is also looked for where nothing announces it, up to a number of them: the texts here have more than that."""
     some = Invented(2)

@@ -116,6 +116,7 @@ def test_beyond_the_exact_range_chroma_answers_and_a_new_case_is_found_at_once(t
         assert memory.search("task 17 289").cases[0].solution != "s17"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts descriptors in /proc")
 def test_few_collections_are_open_at_a_time_however_many_there_are(tmp_path: Path):
     names = [f"tenant-{i}" for i in range(3 * MOST_OPEN)]

@@ -48,6 +48,7 @@ def _fed(memory: Memory) -> int:
     return mirror.count("default")
 
 
+@pytest.mark.slow
 def test_the_server_holds_every_case_and_nothing_stands_in_the_folder(tmp_path: Path, server: Server):
     with _open(tmp_path / "memory", server) as memory:
         memory.add([(f"task {i}", f"s{i}") for i in range(50)])
@@ -65,6 +66,7 @@ def test_the_server_holds_every_case_and_nothing_stands_in_the_folder(tmp_path: 
         assert _fed(memory) == 49
 
 
+@pytest.mark.slow
 def test_two_memories_on_one_server_do_not_see_each_other(tmp_path: Path, server: Server):
     with _open(tmp_path / "one", server) as one, _open(tmp_path / "two", server) as two:
         one.add("q", "one's")
@@ -79,6 +81,7 @@ def test_two_memories_on_one_server_do_not_see_each_other(tmp_path: Path, server
             assert (_fed(one), _fed(copy)) == (1, 2)
 
 
+@pytest.mark.slow
 def test_recall_goes_on_while_the_server_is_away_and_feeding_catches_up(tmp_path: Path, server: Server, monkeypatch):
     monkeypatch.setattr("cascade_memory.stores.index.EXACT_LIMIT", 10)
     monkeypatch.setattr("cascade_memory.engine.mirror_feeder.WORTH_ASKING", 10)
@@ -104,6 +107,7 @@ def test_recall_goes_on_while_the_server_is_away_and_feeding_catches_up(tmp_path
         assert memory.search("while it was away").cases[0].solution == "kept"
 
 
+@pytest.mark.slow
 def test_a_server_that_lost_everything_is_fed_again(tmp_path: Path, server: Server):
     with _open(tmp_path / "memory", server) as memory:
         memory.add([(f"task {i}", f"s{i}") for i in range(40)])
@@ -116,6 +120,7 @@ def test_a_server_that_lost_everything_is_fed_again(tmp_path: Path, server: Serv
         assert _fed(memory) == 40
 
 
+@pytest.mark.slow
 def test_a_server_that_is_not_there_does_not_keep_a_memory_from_opening(tmp_path: Path, server: Server):
     server.stop()
     began = time.perf_counter()
@@ -155,6 +160,7 @@ def test_a_follower_asks_the_server_too(tmp_path: Path, server: Server):
         assert ran.stdout.split() == ["follower", "s7", "1"], ran.stderr
 
 
+@pytest.mark.slow
 def test_a_purge_deletes_the_collections_and_says_what_is_the_servers_business(tmp_path: Path, server: Server):
     with _open(tmp_path / "memory", server) as memory:
         memory.add([("ann's secret", "s", {"user": "ann"}), ("bob's task", "t", {"user": "bob"})])

@@ -68,6 +68,7 @@ class _Noted:
         return called
 
 
+@pytest.mark.slow
 def test_the_contract_calls_all_of_the_port_and_nothing_else(monkeypatch: pytest.MonkeyPatch):
     noted = set[str]()
 

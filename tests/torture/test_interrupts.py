@@ -19,6 +19,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["ram", pytest.param("disk", marks=pytest.mark.long)])
 def test_nothing_is_lost_locked_or_half_done(place: str):
     command = [sys.executable, str(Path(__file__).with_name("interrupts.py")), "--place", place, "--moments", str(MOMENTS)]

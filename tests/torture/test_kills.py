@@ -20,6 +20,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow
 def test_everything_acknowledged_is_there_after_kills_at_any_moment(tmp_path: Path):
     # A process of its own: it forks, and this one has threads.
     command = [sys.executable, str(Path(__file__).with_name("kills.py")), "--folder", str(tmp_path), "--within", "0"]
