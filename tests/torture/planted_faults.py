@@ -1,8 +1,8 @@
 """Fifty planted faults: does a run of the tests find each of them?
 
 ``python tests/torture/planted_faults.py --marks "not long and not postgres"`` plants one fault after the other into a copy of the
-checkout, runs the tests of its room, and prints a line of JSON: which test found it, or null. What these do not find is planted
-anew, all of it at once, and the whole suite is run: where that finds nothing either, no test does.
+checkout, runs the test files that name its module, then the tests of its room, and prints a line of JSON: which test found it, or
+none. What these do not find is planted anew, all of it at once, and the whole suite is run: where that finds nothing either, no test does.
 
 The faults were drawn by chance from all comparisons, conditions, sums, returned values, checks and calls of each room; those that
 change nothing that can be seen were passed over. A line that was changed since must be changed here, too: the script says so.
@@ -228,12 +228,22 @@ def _found(checkout: Path, numbers: Iterable[int], marks: str, *, everywhere: bo
     for fault in faults:
         fault.plant(checkout)
     try:
-        by = _fails(checkout, marks, [] if everywhere else _near(faults[0]), first_only=not everywhere)
+        wheres = [[]] if everywhere else [where for where in (_naming(checkout, faults[0]), _near(faults[0])) if where]
+        by = next((by for where in wheres if (by := _fails(checkout, marks, where, first_only=not everywhere))), [])
     finally:
         for fault in faults:
             fault.unplant(checkout)
     print(json.dumps({"faults": list(numbers), "in": [fault.file for fault in faults], "by": by}), flush=True)
     return bool(by)
+
+
+def _naming(checkout: Path, fault: Fault) -> list[str]:
+    """Return the test files that import the module with the fault."""
+    module = "cascade_memory." + fault.file.removesuffix(".py").replace("/", ".")
+    package, _, name = module.rpartition(".")
+    asks = re.compile(rf"{re.escape(module)}\b|from {re.escape(package)} import [^\n]*\b{name}\b")
+    found = [file for file in checkout.glob("tests/**/test_*.py") if asks.search(file.read_text(encoding="utf-8"))]
+    return [str(file.relative_to(checkout)) for file in found]
 
 
 def _near(fault: Fault) -> list[str]:
