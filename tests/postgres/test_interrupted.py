@@ -77,6 +77,10 @@ def _soon(holds: Callable[[], bool]) -> bool:
     return True
 
 
+# An interrupt may come in a callback of the garbage collector, of which Python only tells.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
 def test_a_turn_is_free_again_wherever_an_interrupt_comes():
     kept, room = list[BaseException | None](), Turns(1)
 
