@@ -192,9 +192,12 @@ def test_a_conversation_is_not_kept_waiting_by_others(memory: CascadeMemory, tmp
 
 
 def test_a_memory_in_ram_has_a_deadline_too():
+    begun, go_on = threading.Event(), threading.Event()
+
     class Slow:
         def key(self, solution: object) -> str:
-            time.sleep(3.0)
+            begun.set()
+            assert go_on.wait(20)
             return str(solution)
 
         def agreement(self, verified: object, stored: list[object]) -> list[float]:
@@ -213,12 +216,13 @@ def test_a_memory_in_ram_has_a_deadline_too():
         memory.recall("task")
         importing = threading.Thread(target=lambda: memory.import_("".join(lines).splitlines(), progress=False))
         importing.start()
-        time.sleep(0.5)
+        assert begun.wait(20)
         began = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             memory.recall("task")
         assert time.perf_counter() - began < _DEADLINE + _SLACK
+        go_on.set()
         importing.join()
         assert memory.recall("task").error is None
 

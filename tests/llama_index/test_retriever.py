@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import pickle
+import threading
 
 import pytest
 from llama_index.core.chat_engine import ContextChatEngine
@@ -44,22 +45,25 @@ async def test_asynchronous_calls_by_position_and_by_name(memory):
 
 
 async def test_the_loop_goes_on_while_an_embedder_works(make):
+    ticked, ticks = threading.Event(), 0
+    ticked.set()  # while the memory is made
+
     class Slow(MockEmbedding):
         def _get_text_embedding(self, text: str) -> list[float]:
-            import time
-
-            time.sleep(1.0)  # long enough for a busy machine
+            assert ticked.wait(20)
             return super()._get_text_embedding(text)
 
     memory = make(embedder=Slow(embed_dim=8))
-    ticks = 0
 
     async def tick() -> None:
         nonlocal ticks
         while True:
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0)
             ticks += 1
+            if ticks == 10:
+                ticked.set()
 
+    ticked.clear()
     ticking = asyncio.create_task(tick())
     await memory.aretrieve("what is 2 + 4?")
     ticking.cancel()
