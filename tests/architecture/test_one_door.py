@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_type_hints
 
+import pytest
+
 import cascade_memory
 from cascade_memory.domain.records import NewCase, RecallRecord, Settlement
 from cascade_memory.engine.request import Judgement, RecallRequest
@@ -70,6 +72,7 @@ def _callers(method: str) -> set[str]:
     }
 
 
+@pytest.mark.slow
 def test_texts_are_checked_at_the_door_alone():
     found = {
         name

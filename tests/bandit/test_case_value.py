@@ -131,6 +131,7 @@ def test_a_new_memory_decides_by_expectation_whatever_the_draw():
     assert not any(value.worth_showing(np.array([1.0, -6.0, 0.0]), np.random.default_rng(seed)) for seed in range(50))
 
 
+@pytest.mark.slow
 def test_where_nothing_tells_what_an_unshown_case_would_have_done_it_is_put_to_the_test_again():
     # Nothing fits for 40 episodes, everything afterwards: without hindsight only showing can find that out.
     recovered = 0

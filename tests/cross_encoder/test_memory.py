@@ -30,6 +30,7 @@ def test_a_name_that_is_neither_is_refused_with_the_names():
         CascadeMemory(embedder="hashing", ranker="lihgt")
 
 
+@pytest.mark.slow
 def test_one_seed_gives_the_same_choices_twice(learning, tmp_path):
     runs = []
     for name in ("one", "other"):

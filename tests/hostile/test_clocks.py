@@ -89,6 +89,7 @@ def test_a_clock_that_is_ahead_for_seconds_or_for_hours_deletes_nothing(opened, 
     assert (memory.stats().cases, memory.expired()) == (50, [])
 
 
+@pytest.mark.slow
 def test_a_clock_that_jumps_again_and_again_across_restarts_deletes_nothing(opened, clocks: Clocks):
     _filled(opened())
     for i in range(40):

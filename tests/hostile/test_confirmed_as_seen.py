@@ -274,6 +274,7 @@ def test_the_command_takes_no_id_alone(folder: str, capsys: pytest.CaptureFixtur
 # -- a quota -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_so_many_reports_may_wait_and_no_more(ram: CascadeMemory):
     from cascade_memory.domain.limits import MOST_REPORTED
     from cascade_memory.errors import QuotaExceeded

@@ -232,6 +232,7 @@ def _ready(memory: CascadeMemory) -> None:
     raise AssertionError(feeder.last_error)
 
 
+@pytest.mark.slow
 def test_no_answer_to_a_recall_makes_it_fail_or_shows_what_is_not_here(
     server: Imitation, asking: CascadeMemory, canary: type[Canary]
 ):

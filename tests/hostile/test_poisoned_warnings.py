@@ -23,6 +23,7 @@ def memory():
 # -- secrets -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_no_secret_gets_into_a_warning_a_check_or_a_file(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     step = Step(tool="login", arguments={"site": "intranet", "note": ALL}, observation=f"intranet refused {ALL}", failed=True)
     with nothing_is_said(caplog), CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline") as memory:

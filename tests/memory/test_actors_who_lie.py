@@ -191,6 +191,7 @@ def test_many_new_liars_are_held_back_although_none_has_a_record(memory: Memory)
     assert shown["held back"] <= 3
 
 
+@pytest.mark.slow
 def test_an_honest_cold_start_holds_nothing_back(memory: Memory):
     for number, (query, right) in enumerate(tasks(120)):
         recall = memory.recall(query, actor=f"actor {number % 12}")
@@ -209,6 +210,7 @@ def test_few_actors_are_not_held_back(memory: Memory, actors: int):
 # -- without actors ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_without_actors_every_choice_is_the_same_bit_for_bit(memory: Memory):
     with CascadeMemory(embedder="hashing", learn="inline", vigilance=OFF) as other:
         for number, (query, right) in enumerate(tasks(120)):

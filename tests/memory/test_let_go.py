@@ -116,6 +116,7 @@ def test_large_namespaces_stay_for_a_while(few: None, monkeypatch: pytest.Monkey
         assert "one more" in _loaded(memory)
 
 
+@pytest.mark.slow
 def test_closing_saves_no_snapshots_of_many_small_namespaces(tmp_path: Path):
     with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
         for i in range(20):

@@ -24,6 +24,7 @@ def _solve(memory: CascadeMemory, query: str, solution: str, value: float = 1.0)
     return memory.reward(memory.recall(query).episode_id, value, solution=solution)
 
 
+@pytest.mark.slow
 def test_a_full_namespace_makes_room_for_a_new_case(on_disk):
     memory = on_disk(max_cases=40)
     for i in range(100):

@@ -46,6 +46,7 @@ def _start(memory: CascadeMemory) -> None:
         memory.add(_task(rng, "solve the puzzle"), f"guess {number}, turn every piece around")
 
 
+@pytest.mark.slow
 def test_it_finds_the_family_that_works_and_says_what_it_learned(on_disk: Callable[..., CascadeMemory]):
     memory = on_disk(abstain=False)
     _start(memory)

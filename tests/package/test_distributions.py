@@ -77,6 +77,7 @@ def test_the_changelog_begins_with_this_version():
     assert re.findall(r"^## (\S+)", changelog, re.MULTILINE)[0] == cascade_memory.__version__
 
 
+@pytest.mark.slow
 def test_the_metadata_say_what_pypi_shows(built: Built):
     found = built.metadata()
     assert found["Name"] == "cascade-memory"

@@ -26,8 +26,8 @@ OPTIONAL = (
     *("fastapi", "langchain", "langchain_core", "langgraph", "llama_index", "langchain_mcp_adapters"),
     *("mcp", "starlette", "jinja2", "presidio_analyzer"),
 )
-SLOW = {"README.md", *(f"docs/{name}.md" for name in ("command-line", "measuring", "own-task", "tutorial"))}
-SLOW |= {f"docs/how-to/{name}.md" for name in ("measure", "plot", "serve")}
+SLOW = {"README.md", *(f"docs/{name}.md" for name in ("command-line", "cross-encoder", "llama-index", "measuring", "own-task"))}
+SLOW |= {"docs/production.md", "docs/tutorial.md", *(f"docs/how-to/{name}.md" for name in ("measure", "plot", "serve"))}
 _LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
 
 

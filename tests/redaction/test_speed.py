@@ -83,6 +83,7 @@ def _grows(piece: str, length: int) -> float:
     return _seconds(long) / (4 * max(_seconds(short), 0.0005))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", _REPEATED, ids=lambda piece: piece[:16].encode("unicode_escape").decode())
 def test_repeating_anything_costs_no_more_per_character(piece: str):
     assert min(_grows(piece, 8_000), _grows(piece, 12_000)) < 2  # quadratic would be 4
