@@ -52,7 +52,7 @@ class Speed:
         """Run a test, and again if it took too long: the first one that needs a framework pays for its import."""
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         reports, seconds = _timed(item, nextitem)
-        marked = any(item.get_closest_marker(mark) for mark in _MARKS)
+        marked = isinstance(item, pytest.DoctestItem) or any(item.get_closest_marker(mark) for mark in _MARKS)
         if seconds > self._most and not marked and all(report.passed for report in reports):
             item._initrequest()  # type: ignore[attr-defined]
             again, less = _timed(item, nextitem)
