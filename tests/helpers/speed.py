@@ -1,7 +1,7 @@
 """Measures the CPU seconds of every test. One that takes more than a second of them is marked ``slow``, or CI fails it.
 
 ``pytest --speed times.jsonl`` writes a line for each test, and fails those that take too long and are not marked. A slower
-machine is given more in proportion, and every machine half as much again, for what other tests of that moment cost a processor.
+machine is given more in proportion, and every machine twice as much, for what other tests of that moment cost a processor.
 The children of a test count too, once they have ended. What waits for a clock costs nothing here, but is written down.
 """
 
@@ -17,7 +17,7 @@ from _pytest.runner import runtestprotocol
 from intensity import LEVEL
 
 MOST = 1.0  # CPU seconds of a test that is not slow, where the marks were set
-_MARGIN = 1.5
+_MARGIN = 2.0
 _LOOP = 0.02  # CPU seconds of the loop below, where the marks were set
 _KEY = "cpu_seconds"
 _MARKS = ("slow", "long", "postgres", *(() if LEVEL == "newcomer" else ("fuzz",)))
