@@ -22,7 +22,12 @@ from workflows.errors import WorkflowCancelledByUser
 from cascade_memory import Episode
 from cascade_memory.llama_index import CascadeMemory
 
-pytestmark = pytest.mark.fuzz
+pytestmark = [
+    pytest.mark.fuzz,
+    # LlamaIndex's Memory never closes its SQLite (see pyproject.toml), of which Python 3.13 tells in another way.
+    pytest.mark.filterwarnings("ignore:unclosed database:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore:Exception ignored in. <sqlite3.Connection:pytest.PytestUnraisableExceptionWarning"),
+]
 
 Run = Callable[[], Awaitable[Any]]
 ASKING = ("recall_cases", {"query": "2 + 3"})
