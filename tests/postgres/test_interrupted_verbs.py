@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from intensity import times
+from tortured import tortured
 
 MOMENTS = times(newcomer=60, ci=60, matrix=1_000)
-_TORTURE = Path(__file__).parents[1] / "torture" / "interrupts.py"
 
 pytestmark = [
     pytest.mark.timeout(14_400),
@@ -22,10 +18,7 @@ pytestmark = [
 
 
 def test_nothing_is_lost_locked_or_half_done(new_database: Callable[[], str]):
-    command = [sys.executable, str(_TORTURE), "--place", new_database(), "--moments", str(MOMENTS)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.stdout, done.stderr[-3000:]
-    summary = json.loads(done.stdout)
+    summary, status = tortured("interrupts.py", "--place", new_database(), "--moments", MOMENTS)
     assert summary["wrong"] == {}
     assert summary["moments"] >= MOMENTS
-    assert done.returncode == 0
+    assert status == 0

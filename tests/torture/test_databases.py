@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +11,7 @@ pytest.importorskip("psycopg")
 
 from chroma_process import CHROMA
 from cluster import programs
+from tortured import tortured
 
 pytestmark = [
     pytest.mark.long,
@@ -24,16 +22,11 @@ pytestmark = [
 
 
 def test_everything_acknowledged_is_in_the_database_after_kills_restarts_and_pauses(tmp_path: Path):
-    # A process of its own: it forks, and this one has threads.
-    command = [sys.executable, "-W", "ignore", str(Path(__file__).with_name("databases.py")), "--folder", str(tmp_path)]
-    command += ["--processes", "4", "--namespaces", "2", "--episodes", "100"]
-    command += ["--kills", "6", "--restarts", "2", "--pauses", "2"]
-    command += [] if CHROMA.exists() else ["--without-chroma"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.stdout, done.stderr[-3000:]
-    summary = json.loads(done.stdout)
+    options = ["--processes", 4, "--namespaces", 2, "--episodes", 100, "--kills", 6, "--restarts", 2, "--pauses", 2]
+    options += [] if CHROMA.exists() else ["--without-chroma"]
+    summary, status = tortured("databases.py", "--folder", tmp_path, *options)
     assert not summary["wrong"], summary
-    assert done.returncode == 0, summary
+    assert status == 0, summary
     assert (summary["kills"], sum(summary["restarts"].values()), sum(summary["pauses"].values())) == (6, 2, 2)
     assert min(summary["acknowledged"].values()) >= 100
     assert summary["writes_under_a_lease"] > 10

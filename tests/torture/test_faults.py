@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import failing_calls
 import pytest
 import small_disk
 from intensity import times
+from tortured import tortured
 
 pytestmark = [
     pytest.mark.long,
@@ -22,15 +20,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def summary() -> dict[str, Any]:
-    command = [
-        sys.executable,
-        str(Path(__file__).with_name("faults.py")),
-        "--every",
-        str(times(newcomer=901, ci=901, matrix=97)),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.stdout, done.stderr[-3000:]
-    return json.loads(done.stdout)
+    return tortured("faults.py", "--every", times(newcomer=901, ci=901, matrix=97))[0]
 
 
 @pytest.mark.skipif(failing_calls.compiler() is None, reason="needs a C compiler")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tortured import tortured
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
 
@@ -27,10 +25,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str,
 
 
 def _measured(tenants: int, place: tuple[str, str]) -> dict[str, object]:
-    command = [sys.executable, str(Path(__file__).with_name("tenants.py")), "--tenants", str(tenants), *place]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.stdout, done.stderr[-3000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    return tortured("tenants.py", "--tenants", tenants, *place)[0]
 
 
 @pytest.mark.long

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from intensity import times
+from tortured import tortured
 
-ROUNDS = str(times(newcomer=8, ci=8, matrix=60))
+ROUNDS = times(newcomer=8, ci=8, matrix=60)
 
 pytestmark = [
     pytest.mark.long,
@@ -22,10 +20,6 @@ pytestmark = [
 
 @pytest.mark.parametrize("moves", [pytest.param(False, id="undo"), pytest.param(True, id="move", marks=pytest.mark.postgres)])
 def test_all_of_it_or_nothing(moves: bool):
-    # A process of its own: it forks, and this one has threads.
-    command = [sys.executable, str(Path(__file__).with_name("undo_and_move.py")), "--rounds", ROUNDS]
-    done = subprocess.run([*command, *([] if moves else ["--no-moves"])], capture_output=True, text=True, check=False)
-    assert done.stdout, done.stderr[-3000:]
-    summary = json.loads(done.stdout)
-    assert done.returncode == 0, summary
+    summary, status = tortured("undo_and_move.py", "--rounds", ROUNDS, *([] if moves else ["--no-moves"]))
+    assert status == 0, summary
     assert summary["killed before it said so"] >= 2, summary
