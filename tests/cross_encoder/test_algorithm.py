@@ -8,15 +8,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from inside import state_of
-from later import later
+from later import Later
 from tiny_models import WORDS, make_reranker, tokenizer
 
 from cascade_memory import CascadeMemory
 from cascade_memory.assembly.rankers import cross_encoder
 from cascade_memory.bandit.neural_bandit import Schedule
 
-torch = later("torch")
-transformers = later("transformers")
+torch = Later("torch")
+transformers = Later("transformers")
 
 STEPS, H, LAMBDA, ALPHA, ETA = 60, 16, 0.1, 0.3, 1e-3
 CASES = [f"{a} the {b} {c}" for a in ("heat", "cool", "clean") for b in ("cup", "egg") for c in ("in fridge", "on desk")]

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from later import later
+from later import Later
 from tiny_models import FAMILIES, make_reranker, tokenizer
 
 from cascade_memory.encoders.cross_encoder import CrossEncoder, load_base
@@ -14,8 +14,8 @@ from cascade_memory.errors import EncoderMismatch, InvalidInput, StoreCorrupt, S
 from cascade_memory.ports.pair_encoder import Candidates, Pair
 from cascade_memory.testing import PairEncoderContract
 
-torch = later("torch")
-transformers = later("transformers")
+torch = Later("torch")
+transformers = Later("transformers")
 
 PAIRS = [
     Pair(query="heat the cup", text=text, head="take it")

@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from inside import engine_of, state_of
-from later import later
+from later import Later
 from small_tasks import TASKS, fill, play, scores, version
 
 from cascade_memory.bandit.neural_bandit import Schedule
 from cascade_memory.encoders.cross_encoder import training
 from cascade_memory.snapshots import Snapshot, SnapshotStore
 
-torch = later("torch")
+torch = Later("torch")
 
 
 def test_recall_never_waits_for_training(learning, monkeypatch):

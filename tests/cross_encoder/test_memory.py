@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from inside import engine_of, state_of
-from later import later
+from later import Later
 from small_tasks import fill, play, scores, version
 
 from cascade_memory import CascadeMemory
@@ -14,7 +14,7 @@ from cascade_memory.bandit.neural_bandit import Schedule
 from cascade_memory.bandit.rivals import NeuralLinUCB, ThompsonSampling
 from cascade_memory.errors import InvalidInput
 
-torch = later("torch")
+torch = Later("torch")
 
 
 def test_a_folder_s_name_is_a_ranker(reranker):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from later import later
+from later import Later
 from tiny_models import FAMILIES, make_embedder, sentence_layout
 
 from cascade_memory import CascadeMemory
@@ -18,8 +18,8 @@ from cascade_memory.encoders.text_model.layout import layout_of
 from cascade_memory.errors import EncoderMismatch, InvalidInput
 from cascade_memory.testing import EmbedderContract
 
-torch = later("torch")
-transformers = later("transformers")
+torch = Later("torch")
+transformers = Later("transformers")
 
 TEXTS = ["heat cup", "put the egg in the fridge", "clean lamp on big desk 3 4 5", ""]
 FLAG = "pooling_mode_{}"

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from extreme_values import EXTREME
 from intensity import times
 
-CALLS = times(newcomer=60, ci=250, matrix=1_000_000)  # are drawn from all; the last of these is all
+_CALLS = times(newcomer=60, ci=250, matrix=1_000_000)  # are drawn from all; the last of these is all
 LONGEST = 2_000  # characters of a message
 
 Call = TypeVar("Call")
@@ -19,12 +19,12 @@ Call = TypeVar("Call")
 
 def drawn(calls: Sequence[Call], seed: int | str, tests: int = 1) -> list[Call]:
     """Return all calls that could be made, or as many of them as are asked for, of which each of some tests makes its part."""
-    return random.Random(seed).sample(calls, min(-(-CALLS // tests), len(calls)))
+    return random.Random(seed).sample(calls, min(-(-_CALLS // tests), len(calls)))
 
 
-def some(count: int, seed: str) -> list[str]:
-    """Return the names of some extreme values, or of all."""
-    return random.Random(seed).sample(list(EXTREME), min(max(count, CALLS // 1_000), len(EXTREME)))
+def some(values: Sequence[Call], count: int, seed: str) -> list[Call]:
+    """Return so many of some values, or up to a thousand in the matrix."""
+    return random.Random(seed).sample(values, min(max(count, _CALLS // 1_000), len(values)))
 
 
 def in_json() -> dict[str, str]:

@@ -7,7 +7,10 @@ from typing import Any
 
 
 class Later:
-    """Stands for a module until somebody asks for something in it."""
+    """Stands for a module until somebody asks for something in it.
+
+    frameworks.py says which files are left out where the module is not installed.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -16,8 +19,3 @@ class Later:
         if name.startswith("_"):  # pytest asks every name of a test file what it is
             raise AttributeError(name)
         return getattr(importlib.import_module(self._name), name)
-
-
-def later(name: str) -> Any:
-    """Return a stand-in for a package; frameworks.py says which files are left out where it is not installed."""
-    return Later(name)

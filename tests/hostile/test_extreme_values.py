@@ -117,12 +117,12 @@ def test_an_option_with_an_extreme_value_is_refused_or_works(option: str):
             assert memory.recall("heat an egg").error is None
             assert memory.health().failures == {}
 
-    labels = some(5, option)
+    labels = some(list(EXTREME), 5, option)
     wrong = {label: _wrong(lambda label=label: used(**{option: EXTREME[label]})) for label in labels}
     assert {label: why for label, why in wrong.items() if why} == {}
 
 
-@pytest.mark.parametrize("label", some(30, "parts"))
+@pytest.mark.parametrize("label", some(list(EXTREME), 30, "parts"))
 def test_parts_of_solutions_and_settings_are_refused_or_come_back_as_they_were(label: str):
     value = EXTREME[label]
     fields = ("action", "observation", "thought", "tool", "failed", "arguments")

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, quote_from_bytes, urlsplit
 
 import pytest
-from extreme_calls import CALLS
+from extreme_calls import drawn, some
 from extreme_texts import TEXTS
 from found_forms import Form, Found, Noting, names_read
 from harmless_pages import harmless
@@ -37,12 +37,6 @@ _SECONDS = 5.0  # of the processor, which no answer takes
 _PATH, _UNKNOWN = "(the path)", "nobody-reads-this"
 _NUMBERS = itertools.count()  # what is added twice is one case
 _FAILED = ("Traceback", "Internal Server Error", "Something failed", "object at 0x")
-
-
-def _drawn(calls: list[Any], seed: str, count: int | None = None) -> list[Any]:
-    """Return some of all calls, in an order by chance."""
-    most = CALLS if count is None else max(count, CALLS // 1_000)
-    return random.Random(seed).sample(calls, min(len(calls), most))
 
 
 @dataclass
@@ -245,7 +239,7 @@ def test_every_field_of_every_route_takes_every_text(fuzzed: Fuzzed):
     names = {(method, path): fuzzed.names(method, path) for method, path, _, _ in calls}
     assert len(calls) > 30_000
     found: dict[str, str] = {}
-    for method, path, name, label in _drawn(calls, "fields"):
+    for method, path, name, label in drawn(calls, "fields"):
         if wrong := _wrong(lambda ask=(method, path, name, TEXTS[label]): fuzzed.ask(*ask)):
             found[f"{method} {path} {name}={label}"] = wrong
     assert found == {}
@@ -318,7 +312,7 @@ def test_a_form_that_is_sent_otherwise_is_answered_with_a_sentence(fuzzed: Fuzze
     ]
     assert len(calls) > 1_500
     found: dict[str, str] = {}
-    for path, what in _drawn(calls, "shapes", 120):
+    for path, what in some(calls, 120, "shapes"):
         if wrong := _wrong(lambda path=path, what=what: _sent_otherwise(fuzzed, path, what)):
             found[f"{path}, {what}"] = wrong
     assert found == {}
@@ -348,7 +342,7 @@ def test_an_odd_method_query_or_header_is_answered_with_a_sentence(fuzzed: Fuzze
     calls += [(path, what) for path in ("/cases", "/do/pin", "/enter", "/start") for what in headers]
     odd |= headers
     found: dict[str, str] = {}
-    for path, what in _drawn(calls, "odd", 400):
+    for path, what in some(calls, 400, "odd"):
         method, options = odd[what]
         if wrong := _wrong(
             lambda path=path, method=method, options=options: fuzzed.client.ask(method, path, **options), method
