@@ -64,7 +64,7 @@ class NeuralBandit:
         self._epoch: list[Lesson] = []  # since the last step of the encoder
         self._epoch_theta = policy.theta
         self._refs: deque[Ref] = deque(maxlen=WINDOW)  # the pairs in the policy's window, in the same order
-        self._stalest = 0  # encoding again goes on at the pair with this number, counted from the first pair ever
+        self._encoded: deque[int] = deque(maxlen=WINDOW)  # after how many training steps each of them was encoded last
         self._since = 0.0  # rewards since the encoder's last training step; an episode of several recalls counts once
         self.steps = 0  # training steps of the encoder so far
 
@@ -83,6 +83,7 @@ class NeuralBandit:
         outcome = on_chosen_pairs(outcome, features)
         policy.observe(outcome)
         self._refs += refs
+        self._encoded += [self.steps] * len(refs)
         self._epoch += [(refs[place], outcome.reward, outcome.weight) for place in policy.credited(outcome)]
         self._epoch += extra
         self._since += outcome.weight
@@ -100,7 +101,7 @@ class NeuralBandit:
         encoder, theta = encoder.trained(self._epoch, theta, joint=self._schedule.head == "joint")
         self._epoch, self._epoch_theta = [], theta
         self.steps += 1
-        places = self._due(policy.pairs)
+        places = self._due()
         try:
             features = encoder.features([self._refs[place] for place in places])
         except BaseException:  # the encoder is trained by now: keep it; the window keeps its old features until the next step
@@ -110,20 +111,18 @@ class NeuralBandit:
         policy = policy.renewed(theta, np.asarray(places)[known].tolist(), features[known])
         policy.settle()
         self.now = (encoder, policy)
+        for place in places:
+            self._encoded[place] = self.steps
 
-    def _due(self, ever: int) -> list[int]:
+    def _due(self) -> list[int]:
         """Return the places in the window to encode again: the newest, and of the others those that have waited longest."""
         n, most = len(self._refs), self._schedule.reencode
         if most is None or n <= most:
             return list(range(n))
         newest = min(self._schedule.every, most)
-        oldest = ever - n  # the number of the pair in place 0, counted from the first pair ever
-        begin = max(self._stalest, oldest)
-        if begin >= oldest + n - newest:
-            begin = oldest
-        turn = range(begin - oldest, min(begin - oldest + most - newest, n - newest))
-        self._stalest = oldest + turn.stop
-        return [*turn, *range(n - newest, n)]
+        waiting = np.array(self._encoded)[: n - newest]
+        longest = np.argsort(waiting, kind="stable")[: most - newest]
+        return [*sorted(longest.tolist()), *range(n - newest, n)]
 
     def rebuild(self, policy: NeuralLinLogUCB, history: Sequence[tuple[Feedback, Sequence[Ref]]]) -> None:
         """Learn the head again from these outcomes; the encoder stays as it is, since it cannot unlearn."""
@@ -138,6 +137,7 @@ class NeuralBandit:
                 seen.append(on_chosen_pairs(outcome, rows))
                 lessons.update(dict.fromkeys(refs, outcome.reward))
                 fresh._refs += refs
+                fresh._encoded += [self.steps] * len(refs)
         policy.update(seen)
         # The lessons that wait for the encoder's next step are kept, with the present labels.
         fresh._epoch = [(ref, lessons[ref], weight) for ref, _, weight in self._epoch if ref in lessons]
@@ -148,8 +148,8 @@ class NeuralBandit:
         """Export everything learned except the encoder's weights."""
         refs = np.array(self._refs, np.float64).reshape(-1, 2)  # keys stay below 2^53
         epoch = np.array([[*ref, label, weight] for ref, label, weight in self._epoch], np.float64).reshape(-1, 4)
-        counters = np.array([self._stalest, self.steps, self._since], np.float64)
-        arrays = {"refs": refs, "epoch": epoch, "epoch_theta": self._epoch_theta, "counters": counters}
+        encoded, counters = np.array(self._encoded, np.float64), np.array([self.steps, self._since], np.float64)
+        arrays = {"refs": refs, "encoded": encoded, "epoch": epoch, "epoch_theta": self._epoch_theta, "counters": counters}
         return {**self.now[1].state_dict(), **{f"training.{name}": array for name, array in arrays.items()}}
 
     def load_state_dict(self, state: State) -> None:
@@ -158,14 +158,16 @@ class NeuralBandit:
         refs = checked_array(state, "training.refs", (None, 2), 0.0, _GREATEST_KEY)
         epoch = checked_array(state, "training.epoch", (None, 4), 0.0, _GREATEST_KEY)
         theta = checked_array(state, "training.epoch_theta", (len(policy.theta),))
-        stalest, steps, since = checked_array(state, "training.counters", (3,), low=0.0).tolist()
+        encoded = checked_array(state, "training.encoded", (len(refs),), 0.0, _GREATEST_KEY)
+        steps, since = checked_array(state, "training.counters", (2,), low=0.0).tolist()
         if len(refs) != len(state["window.pairs"]) or not ((epoch[:, 2:] >= 0.0) & (epoch[:, 2:] <= 1.0)).all():
             raise ValueError("the pairs of the encoder do not match those of the policy's window")
         policy.load_state_dict(state)
         self._refs = deque(((int(recall), int(case)) for recall, case in refs), maxlen=WINDOW)
+        self._encoded = deque(encoded.astype(int).tolist(), maxlen=WINDOW)
         self._epoch = [((int(recall), int(case)), float(label), float(weight)) for recall, case, label, weight in epoch]
         self._epoch_theta = theta
-        self._stalest, self.steps, self._since = int(stalest), int(steps), since
+        self.steps, self._since = int(steps), since
 
 
 def on_chosen_pairs(outcome: Feedback, features: Floats) -> Feedback:

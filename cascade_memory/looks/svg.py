@@ -93,7 +93,7 @@ def _levels(panel: Panel) -> list[float]:
     ([0.0, 0.5, 1.0], [0.0, 0.5, 1.0])
     """
     step = panel.top / 2
-    if not panel.shares and panel.top > 1:
+    if panel.top > 1:
         size = 10 ** math.floor(math.log10(step))
         step = max(one * size for one in (1, 2, 5) if one * size <= step)
     return [i * step for i in range(1 + math.floor(panel.top / step + 1e-9))]

@@ -243,6 +243,19 @@ def test_who_floods_is_shown_and_teaches_in_a_fair_share_only():
     assert records.share(LIAR) < 0.2
 
 
+def test_one_whose_cases_others_are_shown_in_every_second_recall_is_shown_less():
+    records = SourceRecords()
+    for number in range(200):
+        actor = 1 + number % 40
+        if number % 2:
+            records.observe(heard(actor, 99, float(number % 6 > 1), case=number, key=number, predicted=0.9))
+        else:
+            records.observe(heard(actor, 1 + (actor + 5) % 40, 1.0, case=5000 + number, key=number))
+    assert records.newcomers > 0.8
+    assert not records.established(99)
+    assert records.share(99) < records.fair
+
+
 def test_who_reports_the_opposite_is_called_a_liar_and_pardoned_when_that_ends():
     records = SourceRecords()
     honest_past(records)

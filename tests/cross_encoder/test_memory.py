@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 from inside import engine_of, state_of
@@ -111,6 +113,24 @@ def test_forgetting_makes_the_head_afresh_and_says_what_stays(learning):
     memory.refit()
     memory.sync()
     assert memory.forget(memory.search("cool the cup on desk").cases[0].id).stale
+
+
+def test_weights_from_before_something_was_forgotten_are_not_loaded(learning, tmp_path):
+    memory = learning()
+    fill(memory)
+    solved = [memory.recall(f"heat the cup {i}").reward(1.0, solution=f"in fridge {i}") for i in range(12)]
+    assert version(memory) == 3
+    memory.close()
+    shutil.copytree(tmp_path / "m" / "snapshots", tmp_path / "old")
+    memory = learning()
+    memory.forget(solved[6:])
+    memory.close()
+    shutil.rmtree(tmp_path / "m" / "snapshots")
+    shutil.copytree(tmp_path / "old", tmp_path / "m" / "snapshots")  # as if a process had died before it deleted them
+    memory = learning()
+    memory.sync()
+    assert memory.stats().rewards == 6
+    assert version(memory) == 1
 
 
 def test_a_refit_is_learning_from_the_beginning(learning, tmp_path):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cascade_memory import CascadeMemory, RecalledCase, Step, Trajectory
-from cascade_memory.cycle.reuse import render
+from cascade_memory.cycle.reuse import body, render
 
 
 def _case(query: str = "q", solution: object = "s") -> RecalledCase:
@@ -75,6 +75,12 @@ def test_a_long_solution_is_cut_in_the_middle_and_says_so():
     assert "start" in text
     assert " end" in text
     assert re.search(r"\[\.\.\. [\d,]+ characters cut \.\.\.\]", text)
+
+
+def test_cases_that_fill_the_room_to_the_last_character_all_come():
+    one = len(body(_case()))
+    assert "left out" not in render([_case()] * 3, max_total_chars=3 * one)
+    assert "[1 more case left out" in render([_case()] * 3, max_total_chars=3 * one - 1)
 
 
 def test_cases_that_do_not_fit_are_counted_and_the_first_always_comes():

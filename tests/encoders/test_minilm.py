@@ -10,7 +10,7 @@ import pytest
 
 from cascade_memory import CascadeMemory
 from cascade_memory.encoders import minilm
-from cascade_memory.errors import StoreCorrupt
+from cascade_memory.errors import MissingExtra, StoreCorrupt
 
 pytestmark = pytest.mark.skipif(not minilm.is_installed(), reason="needs the extra 'local'")
 
@@ -99,3 +99,11 @@ print(os.waitpid(child, 0)[1])
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["0"]
+
+
+def test_a_module_of_the_same_name_without_weights_is_named_as_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "weightless.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(minilm, "PACKAGE", "weightless")
+    with pytest.raises(MissingExtra, match=r"cascade-memory\[local\]"):
+        minilm.pretrained_folder()

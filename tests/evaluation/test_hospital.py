@@ -27,6 +27,7 @@ from cascade_memory.evaluation.bench.runner import run
 from cascade_memory.evaluation.bench.stages import lacking
 from cascade_memory.evaluation.environments.hospital import questions as of_hospital
 from cascade_memory.evaluation.environments.hospital.answers import is_right
+from cascade_memory.evaluation.environments.hospital.calculator import calculated
 from cascade_memory.evaluation.environments.hospital.questions import hospital_questions, mimic_files
 from cascade_memory.evaluation.environments.hospital.records import Records
 from cascade_memory.evaluation.environments.hospital.rounds import play_rounds
@@ -319,3 +320,10 @@ def test_a_script_may_raise_again_what_it_caught():
     again = "try:\n    int('x')\nexcept ValueError:\n    raise"
     assert "invalid literal for int()" in Sandbox().run(again, {}).text
     assert "raise needs an error here" in Sandbox().run("raise", {}).text
+
+
+@pytest.mark.parametrize("formula", ["(-1) ** 0.5", "10 ** 301", "1e308 * 10", "1e308 * 10 - 1e308 * 10"])
+def test_what_is_no_real_number_is_no_result(formula: str):
+    with pytest.raises(ValueError, match="no real number"):
+        calculated(formula)
+    assert calculated("10 ** 3 / 4") == 250.0

@@ -134,6 +134,14 @@ def test_a_server_over_http_and_a_judging_model(tmp_path: Path, capsys: pytest.C
     assert "tools" not in asked[0]
 
 
+def test_a_judging_model_is_named_in_the_rows_with_what_it_was_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    with serving(model) as (url, _), serving(model) as (judging, asked):
+        options = ["--judge", "model", "--judge-model", "strict", "--judge-base-url", judging, "--methods", "zero-shot"]
+        (row,) = bench(url, tmp_path / "rows.jsonl", *options)
+    assert (row["judged_by"], row["judge_silent"], row["judge_requests"]) == ("strict", 0, len(asked))
+    assert row["success"].count("1") == 2
+
+
 @pytest.mark.long
 def test_a_dead_server_stops_the_run_and_one_that_dies_once_does_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     marks = tmp_path / "marks"
@@ -162,6 +170,7 @@ MODEL = ("--model", "m", "--base-url", "http://localhost:1/v1")
         ([*MODEL, "--tasks", "2wiki", "--retrieval", "faiss"], "dense, bm25, both"),
         ([*MODEL, "--tasks", "2wiki", "--search-tool", "t"], "together with its server"),
         ([*MODEL, "--tasks", "2wiki", "--search", ""], "--search needs"),
+        ([*MODEL, "--tasks", "2wiki", "--search", "x", "--retrieval", "bm25"], "not searched with --search"),
     ],
 )  # fmt: skip
 def test_options_that_cannot_be_meant_are_refused(options, says, tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -127,3 +127,11 @@ def test_a_small_file_that_unpacks_to_much_is_not_unpacked(tmp_path: Path):
         archive.writestr("manifest.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
     with pytest.raises(ValueError, match="does not have"):
         read_arrays(file)
+
+
+def test_a_snapshot_that_knows_less_than_nothing_is_not_read(folder: Path, on_disk: OnDisk):
+    (file,) = (folder / "snapshots").iterdir()
+    store = SnapshotStore(folder / "snapshots")
+    assert store.read(file) is not None
+    _rewritten(file, {"known": -1})
+    assert store.read(file) is None

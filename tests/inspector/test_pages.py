@@ -5,6 +5,7 @@ from __future__ import annotations
 from inspecting import Browser, Door, door, links_of, mounted, text_of
 
 from cascade_memory import CascadeMemory, Step, Trajectory
+from cascade_memory.inspector.pages_measured import rolling
 
 
 def test_cases_are_listed_searched_sorted_and_filtered(browser: Browser, memory: CascadeMemory):
@@ -206,3 +207,7 @@ def test_a_failing_page_tells_no_secrets(own: Door, memory: CascadeMemory):
     assert found.status_code == 503
     assert "MemoryClosed" in found.text
     assert "Traceback" not in found.text
+
+
+def test_a_curve_has_each_mean_at_the_end_of_its_own_window():
+    assert rolling([(1, 0.0), (2, 0.0), (5, 1.0), (6, 1.0)]) == [(2.0, 0.0), (5.0, 0.5), (6.0, 1.0)]

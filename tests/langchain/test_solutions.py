@@ -9,14 +9,14 @@ import pytest
 from adding_agents import ask, paid
 from langchain.agents import create_agent
 from langchain.agents.structured_output import ToolStrategy
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, FunctionMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import BaseModel
 from scripted import call, model
 
-from cascade_memory import rewards
+from cascade_memory import Trajectory, rewards
 from cascade_memory.langchain import CascadeMemory
 from cascade_memory.langchain.messages import messages_in, solution_in, task_in
 
@@ -134,3 +134,11 @@ def test_odd_arguments_and_artifacts_do_not_lose_the_reward(always: CascadeMemor
     told = ToolMessage("fine", tool_call_id=asked.tool_calls[0]["id"], artifact=[{"metadata": 5}])
     (step,) = solution_in([HumanMessage("q"), asked, told, AIMessage("ok")]).steps
     assert (step.tool, step.observation) == ("odd", "fine")
+
+
+@pytest.mark.parametrize("result", [HumanMessage("5"), ToolMessage("5", tool_call_id="1"), FunctionMessage("5", name="add")])
+def test_what_follows_a_written_action_is_what_came_of_it(result: Any):
+    acted = AIMessage("Thought: I need a sum.\nAction: add\nAction Input: 2, 3")
+    found = solution_in([HumanMessage("q"), acted, result, AIMessage("Final Answer: It is 5.")])
+    assert isinstance(found, Trajectory)
+    assert [step.observation for step in found.steps] == ["5"]

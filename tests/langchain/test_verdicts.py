@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from scripted import model
 from cascade_memory import Episode
 from cascade_memory.errors import InvalidInput
 from cascade_memory.langchain import CascadeMemory
+from cascade_memory.runs.run_end_worker import RunEndWorker
 
 Make = Callable[..., CascadeMemory]
 
@@ -91,3 +94,15 @@ def test_a_graph_refuses_a_reward_that_it_could_not_await(always: CascadeMemory)
 
     with pytest.raises(InvalidInput, match="plain function"):
         always.learn_node(reward=judge)  # type: ignore[arg-type]
+
+
+def test_work_that_is_done_is_not_kept(make: Make):
+    def waiting() -> int:
+        gc.collect()
+        return sum(type(one) is Future for one in gc.get_objects())
+
+    worker, before = RunEndWorker(make()), waiting()
+    for _ in range(50):
+        worker.do(lambda: None, aside=True)
+    worker.drain()
+    assert waiting() < before + 10

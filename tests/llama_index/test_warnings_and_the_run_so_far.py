@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from llama_agents import function_agent, with_block
 from llama_index.core.tools import FunctionTool, ToolMetadata
-from llama_index.core.tools.types import BaseTool
+from llama_index.core.tools.types import BaseTool, ToolOutput
 from workflows.runtime.types import results
 
 from cascade_memory import Step
@@ -94,6 +94,19 @@ def test_a_warning_and_waiting_for_a_person_are_no_steps(memory: Any):
     with pytest.raises(waiting):
         move_tool(what="cup", where="red box")
     assert [(step.tool, step.failed) for step in steps.of(recall.episode_id)] == [("take", True)]
+
+
+@pytest.mark.parametrize("failed", [True, False])
+def test_a_tool_that_says_of_its_output_that_it_is_an_error_has_failed(memory: Any, failed: bool):
+    class Saying(BaseTool):
+        metadata = ToolMetadata("Take a thing.", name="take")
+
+        def __call__(self, input: Any) -> ToolOutput:
+            return ToolOutput(content="fine", tool_name="take", raw_input={"input": input}, raw_output=None, is_error=failed)
+
+    steps, recall = NotedSteps(), memory.engine.recall(TASK)
+    guarded(Saying(), Guard(memory.engine, lambda: (recall.episode_id, None), steps, ()))("cup")
+    assert [(step.tool, step.failed) for step in steps.of(recall.episode_id)] == [("take", failed)]
 
 
 def test_the_latest_episodes_are_held_and_of_each_the_latest_steps():

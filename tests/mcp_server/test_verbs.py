@@ -240,3 +240,9 @@ def test_a_trusted_client_confirms_an_earlier_report_by_what_it_has_seen(memory)
     now = trusted.episode(episode_id)["fingerprint"]
     case_id = trusted.report_outcome(episode_id, 1, confirms=now)["case_id"]
     assert memory.get(case_id).solution == "something else"
+
+
+def test_counts_tell_nothing_of_other_namespaces(memory):
+    counted = Verbs(memory).memory_stats()
+    assert (counted["cases"], counted["health"]) == (1, "ok")
+    assert not {"namespaces", "exists"} & counted.keys()

@@ -17,6 +17,7 @@ from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory, restore
 from cascade_memory.errors import InvalidInput, StoreCorrupt, StoreError, StoreUnwritable
+from cascade_memory.ledger.copying import put_copy
 
 
 def _teach(memory: CascadeMemory, n: int, start: int = 0) -> None:
@@ -106,6 +107,16 @@ def test_restoring_over_a_memory_needs_to_be_asked_for(on_disk, tmp_path: Path):
     assert state_of(memory).policy.rewards == 10
     memory.sync()
     assert all(check.ok for check in memory.examine())
+
+
+def test_what_belongs_to_the_original_is_in_no_byte_of_a_copy(on_disk, tmp_path: Path):
+    memory = on_disk()
+    name = b"of the original".hex()
+    engine_of(memory).parts.ledger.facts.set("mirror_of", name)
+    memory.close()
+    put_copy(tmp_path / "memory" / "ledger.sqlite3", tmp_path / "copy.sqlite3")
+    assert name.encode() in (tmp_path / "memory" / "ledger.sqlite3").read_bytes()
+    assert name.encode() not in (tmp_path / "copy.sqlite3").read_bytes()
 
 
 def test_a_process_that_only_follows_is_noticed_before_anything_is_replaced(on_disk, tmp_path: Path):

@@ -179,3 +179,11 @@ def test_an_order_that_there_is_not_is_refused_with_those_that_there_are(memory:
     for ask in (memory.order_of_cases, lambda sort: memory.page_of_cases(sort=sort)):
         with pytest.raises(InvalidInput, match="sort must be one of newest, oldest, shown, successes, use, not 'size'"):
             ask("size")
+
+
+def test_a_last_page_that_is_full_leads_nowhere(memory: CascadeMemory):
+    ids = _filled(memory, 6)
+    first = memory.page_of_cases(limit=3, sort="oldest")
+    last = memory.page_of_cases(limit=3, sort="oldest", after=first.after)
+    assert [case.id for case in (*first.items, *last.items)] == ids
+    assert last.after is None

@@ -8,6 +8,7 @@ import pytest
 from inside import engine_of
 
 from cascade_memory import CascadeMemory
+from cascade_memory.domain.recall import Candidate, Explanation
 
 _EVIL = "<script>alert('x')</script><img src=x onerror=y>"
 
@@ -70,31 +71,39 @@ def test_an_explanation_says_what_there_is_to_say(ram: CascadeMemory):
     assert shown[0].uncertainty >= 0
 
 
-def test_an_explanation_tells_who_moved_and_what_moved_it():
-    from cascade_memory.domain.recall import Candidate, Explanation
-
-    def candidate(query: str, similarity: float, score: float, words: float, *, chosen: bool) -> Candidate:
-        return Candidate(
-            id=query,
-            query=query,
-            similarity=similarity,
+def explained(**candidates: tuple[float, float]) -> Explanation:
+    """Explain a choice among candidates in the order of their similarity, each with its score and what its words add to it."""
+    made = [
+        Candidate(
+            id=name,
+            query=name,
+            similarity=0.9 - 0.1 * place,
             value=score,
             uncertainty=0.1,
             score=score,
             utility=0.5,
-            chosen=chosen,
-            contributions=(similarity, words),
+            chosen=False,
+            contributions=(0.9 - 0.1 * place, words),
         )
-
-    why = Explanation(
-        candidates=(candidate("first", 0.9, 1.0, -1.0, chosen=False), candidate("second", 0.8, 2.0, 1.5, chosen=True)),
+        for place, (name, (score, words)) in enumerate(candidates.items())
+    ]
+    return Explanation(
+        candidates=tuple(made),
         abstained=False,
         baseline=0.4,
         rewards=3,
         policy="light-1",
         feature_names=("similarity", "words"),
     )
-    assert why.changes[0] == "'second': 2 -> 1 (words +2.5)"
+
+
+def test_an_explanation_tells_who_moved_and_what_moved_it():
+    assert explained(first=(1.0, -1.0), second=(2.0, 1.5)).changes[0] == "'second': 2 -> 1 (words +2.5)"
+
+
+def test_who_moved_is_compared_with_those_that_it_passed_and_no_others():
+    moved = explained(first=(3.0, 0.0), second=(1.0, -1.0), third=(2.0, 1.0)).changes
+    assert moved == ("'third': 3 -> 2 (words +2.0)", "'second': 2 -> 3")
 
 
 def test_an_abstention_is_explained_with_both_predictions(ram: CascadeMemory):

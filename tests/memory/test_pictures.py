@@ -15,7 +15,9 @@ from cascade_memory.errors import MissingExtra
 from cascade_memory.insight.plot import Plot, plot_rewards
 from cascade_memory.looks import palette
 from cascade_memory.looks.card import Card, Entry, Facts
+from cascade_memory.looks.curves import Curve, Panel
 from cascade_memory.looks.ends import spread
+from cascade_memory.looks.svg import svg
 
 REWARDS = [(float(i % 3 > 0), i % 4 > 0) for i in range(200)]
 EVIL = "</style></svg><script>alert(1)</script><img src=x onerror=y> \u202egnp"
@@ -131,3 +133,10 @@ def test_importing_the_looks_costs_nothing():
     script = "import cascade_memory.looks.card, sys; print(' '.join(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     assert not {"numpy", "matplotlib"} & set(loaded)
+
+
+@pytest.mark.parametrize(("top", "levels"), [(0.4, "0 0.5 1"), (11.0, "0 5 10"), (70.0, "0 20 40 60")])
+def test_the_lines_behind_a_curve_are_at_round_numbers(top: float, levels: str):
+    curve = Curve("", [(1.0, 0.0), (2.0, top)], palette.looks(["CASCADE"])["CASCADE"])
+    (drawn,) = drawings(svg(Panel("Regret", "episode", [curve], ""), 200.0))
+    assert levels in " ".join(text.text or "" for text in drawn.iter("text"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 
@@ -304,3 +305,11 @@ def test_a_ranker_that_does_not_name_its_features_is_reported_with_numbers():
         learned = memory.report().learned
     assert learned is not None
     assert set(learned.weights) == {"feature 0"}
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "says"), [(0.01, 0.2, "helps"), (-0.1, 0.1, "is not known to help"), (-0.2, -0.01, "harms")]
+)
+def test_a_memory_is_said_to_harm_only_where_the_whole_interval_is_below_zero(low, high, says, ram: CascadeMemory):
+    lifted = dataclasses.replace(ram.report(), lift=Interval((low + high) / 2, low, high))
+    assert f"the memory {says}: " in lifted._repr_html_()

@@ -85,3 +85,12 @@ def test_neither_trust_nor_actors_need_another_statement(memory: CascadeMemory):
     plain = statements()
     assert any(one.startswith("INSERT INTO outcome") for one in plain)
     assert statements(actor="ann", channel="mcp") == statements(min_trust="host", actor="ann") == plain
+
+
+def test_cases_that_may_not_be_shown_leave_their_places_to_others():
+    with CascadeMemory(embedder="hashing", learn="inline", candidates=4) as memory:
+        memory.add([(f"{TASK} {i}", "pour acid over it") for i in range(3)], source="agent", progress=False)
+        memory.add([(f"{TASK} with a spot {i}", "fridge") for i in range(9)], progress=False)
+        considered = memory.recall(TASK, min_trust="human").explain().candidates
+        assert len(considered) == 4
+        assert all("spot" in one.query for one in considered)

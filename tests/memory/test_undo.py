@@ -219,3 +219,14 @@ def test_success_after_an_undo_is_that_of_a_memory_that_never_knew_the_poisoner(
             differences.append(undone.after - clean.after)
     mean, error = np.mean(differences), np.std(differences, ddof=1) / len(differences) ** 0.5
     assert mean > -0.005, f"{100 * mean:+.2f} points (standard error {100 * error:.2f})"
+
+
+def test_nothing_is_brought_back_where_there_is_no_room_any_more(tmp_path: Path):
+    with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline", max_cases=20) as memory:
+        _live(memory, POISONER, 2)
+        _live(memory, HONEST, 40)
+        there = {case.id for case in memory.cases() if case.actor == HONEST}
+    with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline", max_cases=len(there) - 1) as memory:
+        receipt = memory.forget(actor=POISONER)
+        assert (receipt.episodes, receipt.brought_back) == (2, ())
+        assert {case.id for case in memory.cases()} <= there

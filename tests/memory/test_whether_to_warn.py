@@ -228,3 +228,9 @@ def test_warnings_that_were_checked_once_count_together():
     assert WarningValue(once).chance("new") > 0.85
     never = {f"{one}": counted(1, 1, 0, 0) if one % 2 else counted(0, 0, 1, 1) for one in range(200)}
     assert WarningValue(never).chance("new") <= 0.02
+
+
+@pytest.mark.parametrize(("episodes", "chance"), [(40, MOST), (60, SURE)])
+def test_the_share_of_silent_episodes_shrinks_only_after_many(episodes: int, chance: float):
+    helps = Tally(warned=episodes, warned_reward=episodes, silent=episodes, silent_repeated=episodes)
+    assert WarningValue({"w": helps}).chance("w") == chance

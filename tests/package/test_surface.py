@@ -14,6 +14,8 @@ import pytest
 from frameworks import FRAMEWORK_OF
 
 import cascade_memory
+from cascade_memory.errors import MissingExtra
+from cascade_memory.lazy import load
 
 ROOT = Path(cascade_memory.__file__).parent
 PROJECT = ROOT.parent
@@ -133,3 +135,16 @@ def test_every_module_imports_by_itself():
         name = ".".join(path.relative_to(PROJECT).with_suffix("").parts).removesuffix(".__init__")
         if not name.endswith("__main__") and not missing & set(name.split(".")):
             importlib.import_module(name)
+
+
+def test_only_a_missing_optional_package_names_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    package = tmp_path / "of_extras"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "heavy.py").write_text("import not_installed_anywhere.inside")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError) as plain:
+        load("of_extras", "Heavy", {"Heavy": "heavy"}, optional={"torch"}, remedy="install torch")
+    assert not isinstance(plain.value, MissingExtra)
+    with pytest.raises(MissingExtra, match=r"of_extras\.Heavy needs not_installed_anywhere, install it"):
+        load("of_extras", "Heavy", {"Heavy": "heavy"}, optional={"not_installed_anywhere"}, remedy="install it")

@@ -16,9 +16,11 @@ import pytest
 from invented_secrets import Invented
 
 from cascade_memory import CascadeMemory, Step, Trajectory
+from cascade_memory.engine.open_secrets import OpenSecrets
 from cascade_memory.errors import CascadeError, ContentChanged, InvalidInput, RedactionFailed
 from cascade_memory.ledger import rules
 from cascade_memory.redaction import redact_secrets
+from cascade_memory.redaction.marking import Marks
 
 ONE, TWO = ("gh" + "p_" + Invented(seed).of(36) for seed in (21, 22))
 MARK = "[secret:github-token#1]"
@@ -365,3 +367,10 @@ def test_a_message_that_is_cut_short_shows_no_half_of_a_secret(before: int):
         rules.hex_of(text, "digest")
     for said in (str(moment.value), str(row.value)):
         assert not any(ONE[at : at + 6] in said for at in range(4, len(ONE) - 6)), said
+
+
+def test_as_many_episodes_with_secrets_as_are_allowed_are_remembered():
+    held = OpenSecrets(most=2)
+    for name in ("first", "second", "third"):
+        held.keep(name, Marks())
+    assert [held.of(name) is not None for name in ("first", "second", "third")] == [False, True, True]

@@ -203,3 +203,11 @@ def test_false_alarms_are_rare_on_the_texts_of_all_streams():
     hit = [text for text in texts if find(text)]
     assert len(texts) > 10_000
     assert len(hit) <= 0.001 * len(texts), hit
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [('pass = "correcthorse"', True), ("pass=correcthorse", False), ("pass=correct7horse", True)],
+)
+def test_a_word_that_may_mean_a_password_needs_quotes_or_a_digit(text: str, found: bool):
+    assert ("password" in kinds_in(text)) is found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import types
+import uuid
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +13,12 @@ import pytest
 from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory, Step
+from cascade_memory.assembly.mirror import identity
 from cascade_memory.domain.case import Case
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.errors import StoreError
 from cascade_memory.stores.chroma import MOST_OPEN, ChromaFolder
+from cascade_memory.stores.chroma_answers import checked_collection
 
 
 @pytest.fixture
@@ -224,3 +227,20 @@ def test_what_is_stored_after_a_deletion_is_there_whatever_interrupted_it(tmp_pa
         assert mirror.count("default") == 1, f"interrupted at call {number}"
     assert number > 5
     mirror.close()
+
+
+def test_memories_on_one_server_have_names_of_their_own_that_stay(tmp_path: Path):
+    names: list[str | None] = []
+    for folder in ("one", "two", "one"):
+        with CascadeMemory(tmp_path / folder, embedder="hashing", learn="inline") as memory:
+            names.append(identity(engine_of(memory).parts.ledger))
+    assert names[0] == names[2] != names[1]
+    assert all(names)
+
+
+def test_a_collection_of_another_name_is_not_used():
+    one = types.SimpleNamespace(id=uuid.uuid4(), name="default", metadata={}, configuration_json={}, serialized_schema=None)
+    with pytest.raises(StoreError, match="its metadata does not name the namespace"):
+        checked_collection(one, "default", "default")
+    with pytest.raises(StoreError, match="it is called 'default'"):
+        checked_collection(one, "another", "default")

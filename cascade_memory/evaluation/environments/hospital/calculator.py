@@ -24,7 +24,7 @@ def calculated(formula: str) -> float:
         value = _value(body[0].value)
     except (SyntaxError, Refused, ArithmeticError, TypeError, MemoryError, RecursionError) as error:
         raise ValueError(str(error)) from error
-    if type(value) not in (int, float) or abs(value) > _LARGEST:
+    if type(value) not in (int, float) or not abs(value) <= _LARGEST:  # nan is not below anything
         raise ValueError("the result is no real number, or it is too large")
     return value
 
