@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clocks import Clocks
 from frameworks import FRAMEWORK_OF
 from speed import Speed
 
@@ -123,3 +124,9 @@ def data() -> Path:
 def always_warned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every warning that a person has restored be given: what chance decides has tests of its own."""
     monkeypatch.setattr("cascade_memory.engine.warning_shelf.MOST", 1.0)
+
+
+@pytest.fixture
+def clocks(monkeypatch: pytest.MonkeyPatch) -> Clocks:
+    """The wall clock and the clock of the boot, which stand still until a test moves them."""
+    return Clocks(monkeypatch)

@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from clocks import Clocks
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from inside import engine_of, state_of
@@ -16,34 +17,8 @@ from inside import engine_of, state_of
 from cascade_memory import CascadeMemory
 from cascade_memory.cli import main
 from cascade_memory.errors import UnknownCase
-from cascade_memory.ledger import running
 
 _DAY = 24 * 3600.0
-
-
-class Clocks:
-    """The wall clock, which anybody may set, and the clock of the boot, which only goes on."""
-
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.real = 0.0  # seconds that have really passed
-        self.wall_ahead, self.boot_offset, self.boot = 0.0, 1_000.0, "one"
-        self._began = time.time()
-        self.stuck: float | None = None
-        patch.setattr(time, "time", self.wall)
-        patch.setattr(running, "clock", lambda: self.boot_offset + self.real)
-        patch.setattr(running, "boot", lambda: self.boot)
-
-    def wall(self) -> float:
-        return self.stuck if self.stuck is not None else self._began + self.real + self.wall_ahead
-
-    def reboot(self, uptime: float) -> None:
-        """Another boot, or another machine: its clock may say anything."""
-        self.boot, self.boot_offset = f"{self.boot}+", uptime - self.real
-
-
-@pytest.fixture
-def clocks(monkeypatch: pytest.MonkeyPatch) -> Clocks:
-    return Clocks(monkeypatch)
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from clocks import Clocks
 
 from cascade_memory import CascadeMemory
 from cascade_memory.errors import InvalidInput, UndoRefused, UnknownCase
@@ -88,12 +88,12 @@ def test_where_all_room_is_pinned_a_new_case_has_none():
         assert [case.id for case in memory.cases()] == ids
 
 
-def test_a_pinned_case_does_not_expire():
-    with CascadeMemory(embedder="hashing", learn="inline", ttl=0.5) as memory:
+def test_a_pinned_case_does_not_expire(clocks: Clocks):
+    with CascadeMemory(embedder="hashing", learn="inline", ttl=10.0) as memory:
         pinned = memory.add(TASK, "oven")
         memory.pin(pinned)
         memory.add("heat some egg", "microwave")
-        time.sleep(0.7)
+        clocks.pass_for(memory, 11.0)
         assert [case.id for case in memory.search(TASK, k=5).cases] == [pinned]
 
 
@@ -139,12 +139,12 @@ def test_a_preview_is_the_receipt_and_changes_nothing(memory: CascadeMemory):
     assert (entry.action, entry.actor, entry.counts["cases"], entry.can_undo) == ("forget", "ann", 2, False)
 
 
-def test_a_preview_of_everything_counts_cases_that_expired_for_good():
-    with CascadeMemory(embedder="hashing", learn="inline", ttl=0.2) as memory:
+def test_a_preview_of_everything_counts_cases_that_expired_for_good(clocks: Clocks):
+    with CascadeMemory(embedder="hashing", learn="inline", ttl=10.0) as memory:
         memory.add(TASK, "oven")
-        time.sleep(0.3)
+        clocks.pass_for(memory, 11.0)
         memory.recall(TASK)
-        time.sleep(0.3)  # it can no longer be brought back, and its rows are still there
+        clocks.real += 11.0  # it can no longer be brought back, and its rows are still there
         would = memory.forget(everything=True, dry_run=True)
         assert memory.forget(everything=True) == would
         assert would.cases == 1

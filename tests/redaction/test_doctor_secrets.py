@@ -6,10 +6,10 @@ import contextlib
 import io
 import json
 import sqlite3
-import time
 from pathlib import Path
 
 import pytest
+from clocks import Clocks
 from invented_secrets import Invented
 
 from cascade_memory import CascadeMemory, Step, Trajectory
@@ -65,10 +65,10 @@ def test_every_place_is_named_and_no_secret_is(tmp_path: Path):
     assert WORD not in repr(found)
 
 
-def test_cases_that_were_set_aside_are_looked_at_too():
-    with opened(None, redact=False, ttl=0.4) as memory:
+def test_cases_that_were_set_aside_are_looked_at_too(clocks: Clocks):
+    with opened(None, redact=False, ttl=10.0) as memory:
         case_id = memory.add(f"use {TOKEN}", f"password={WORD}")
-        time.sleep(0.5)
+        clocks.pass_for(memory, 11.0)
         memory.recall("anything")
         memory.sync()
         assert [one.id for one in memory.expired()] == [case_id]
