@@ -67,6 +67,11 @@ def _recalls(memory: CascadeMemory, many: int = _RECALLS) -> tuple[list[Recall],
     return found, waited
 
 
+def _threads() -> int:
+    """Count the threads on which recalls are worked on, or wait for the next one."""
+    return sum(one.name.startswith("cascade-memory-recall") for one in threading.enumerate())
+
+
 def _error_free(memory: CascadeMemory) -> bool:
     found, _ = _recalls(memory, 1)
     return found[0].error is None and len(found[0].cases) == 1
@@ -158,7 +163,7 @@ def test_a_hanging_embedder_is_waited_for_until_the_deadline_and_soon_not_at_all
         memory.add("task 1 of kind 1", "solution 1")
         memory.recall("task 1 of kind 1")
         embedder.go_on.clear()
-        threads = threading.active_count()
+        threads = _threads()
         found, waited = _recalls(memory, 40)
         assert all(one.cases == () and one.error for one in found)
         assert "the embedder 'hashing-1:384' did not answer within the deadline of 0.1 s" in str(found[0].error)
@@ -166,7 +171,7 @@ def test_a_hanging_embedder_is_waited_for_until_the_deadline_and_soon_not_at_all
         assert "earlier recalls hang" in str(found[-1].error)
         assert min(waited[-8:]) < 0.1  # so many hang that no more are begun
         assert memory.health().failures == {"recall": 40}
-        assert threading.active_count() < threads + 40  # 32 that hang, not 40 and their helpers
+        assert _threads() < threads + 40  # 32 that hang, not 40 and their helpers
         embedder.go_on.set()
         until = time.monotonic() + 10
         while time.monotonic() < until and engine_of(memory).attempts.note_stuck():
@@ -233,9 +238,9 @@ def test_the_embedder_sees_the_callers_context_and_may_recall_itself():
 
 def test_threads_are_used_again(folder_memory: CascadeMemory):
     _recalls(folder_memory, 5)
-    before = threading.active_count()
+    before = _threads()
     _recalls(folder_memory)
-    assert threading.active_count() <= before
+    assert _threads() <= before + 1  # on a busy machine, one may not have gone to rest yet when the next recall comes
 
 
 def test_an_interpreter_ends_although_an_embedder_hangs():
