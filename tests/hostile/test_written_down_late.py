@@ -23,7 +23,7 @@ from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.engine import recording
 from cascade_memory.errors import EpisodeClosed, StoreBusy, UnknownEpisode
 
-_DEADLINE, _SLACK = 0.5, 1.5
+_DEADLINE, _SLACK = 2.0, 8.0  # a busy machine; what hangs would do so for a minute
 
 
 class Mine(HashingEmbedder):
