@@ -31,8 +31,14 @@ async def test_an_error_may_be_judged(make):
 
 
 async def test_running_out_of_time_is_an_error(memory):
+    async def hang() -> str:
+        """Take longer than anybody waits."""
+        await asyncio.sleep(60)
+        return "late"
+
     memory.install()
-    agent = function_agent(("recall_cases", {"query": "2 + 3"}), "5", tools=(memory.tool(),), pause=0.3, timeout=0.45)
+    script = (("recall_cases", {"query": "2 + 3"}), ("hang", {}), "5")
+    agent = function_agent(*script, tools=(memory.tool(), hang), timeout=3.0)
     with pytest.raises(WorkflowTimeoutError):
         await agent.run(TASK)
     assert (only_episode(memory).status, memory.engine.rewards()) == ("censored", [])
