@@ -158,8 +158,8 @@ class NeuralBandit:
         refs = checked_array(state, "training.refs", (None, 2), 0.0, _GREATEST_KEY)
         epoch = checked_array(state, "training.epoch", (None, 4), 0.0, _GREATEST_KEY)
         theta = checked_array(state, "training.epoch_theta", (len(policy.theta),))
-        encoded = checked_array(state, "training.encoded", (len(refs),), 0.0, _GREATEST_KEY)
         steps, since = checked_array(state, "training.counters", (2,), low=0.0).tolist()
+        encoded = checked_array(state, "training.encoded", (len(refs),), 0.0, steps)  # a later step would never come
         if len(refs) != len(state["window.pairs"]) or not ((epoch[:, 2:] >= 0.0) & (epoch[:, 2:] <= 1.0)).all():
             raise ValueError("the pairs of the encoder do not match those of the policy's window")
         policy.load_state_dict(state)

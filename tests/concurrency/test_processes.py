@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from busy_process import BusyProcess, make_at_once
 from inside import engine_of, state_of
+from waiting import wait_until
 
 from cascade_memory import CascadeMemory
 from cascade_memory.engine.mirror_mark import Mark
@@ -64,14 +65,14 @@ def test_when_the_owner_is_killed_a_writing_follower_takes_over_and_nothing_is_l
     assert states == ["clean", "follower", "follower"]
     for process in (owner, *followers):
         process.call("start_writing")
-    _wait_until(lambda: owner.call("state") == "open", 30)  # it is feeding Chroma
+    wait_until(lambda: owner.call("state") == "open", 30)  # it is feeding Chroma
     written = owner.call("written")
     owner.kill()
 
     def promoted() -> list[BusyProcess]:
         return [process for process in followers if process.call("state") != "follower"]
 
-    _wait_until(promoted, 5)
+    wait_until(promoted, 5)
     time.sleep(1.5)  # the other one has had its chance to believe the same
     assert len(promoted()) == 1
     written += [case for process in followers for case in process.call("stop_writing")]
@@ -87,13 +88,6 @@ def test_when_the_owner_is_killed_a_writing_follower_takes_over_and_nothing_is_l
         assert all(check.ok for check in memory.examine())
         assert engine_of(memory).parts.mirror is not None
         assert engine_of(memory).parts.mirror.count("default") == memory.stats().cases >= len(written)
-
-
-def _wait_until(true: Callable[[], object], seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 _CELL = """

@@ -11,19 +11,13 @@ from typing import Any
 
 import pytest
 from inside import engine_of, state_of
+from waiting import wait_until
 
 from cascade_memory import CascadeMemory
 from cascade_memory.cycle.retain import new_case
 from cascade_memory.domain.patience import patience
 from cascade_memory.engine.follower import Follower
 from cascade_memory.errors import CascadeError, StoreBusy
-
-
-def _wait_until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < deadline, "it never came to that"
-        time.sleep(0.001)
 
 
 @contextlib.contextmanager
@@ -51,7 +45,7 @@ class _Beside:
 
     def __call__(self) -> None:
         self._thread.start()
-        _wait_until(self._until)
+        wait_until(self._until)
 
     def join(self) -> None:
         self._thread.join(20)

@@ -9,18 +9,12 @@ from collections.abc import Callable
 
 import psycopg
 import pytest
+from waiting import wait_until
 
 from cascade_memory.domain.patience import patience
 from cascade_memory.errors import StoreBusy
 from cascade_memory.ledger.postgres.ledger import PostgresLedger
 from cascade_memory.ledger.postgres.turns import Turns
-
-
-def _until(holds: Callable[[], bool]) -> None:
-    ends = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < ends
-        time.sleep(0.002)
 
 
 def _waits_for_a_turn(url: str) -> int:
@@ -41,7 +35,7 @@ def test_who_came_first_goes_first():
         for number in range(50):
             threads.append(one := threading.Thread(target=go, args=(number,)))
             one.start()
-            _until(lambda number=number: room.waiting == number + 1)
+            wait_until(lambda number=number: room.waiting == number + 1)
     for one in threads:
         one.join()
     assert went == list(range(50))
@@ -63,7 +57,7 @@ def test_who_has_little_time_goes_before_those_who_can_wait_but_not_for_ever():
         waiting = room.waiting
         threads.append(threading.Thread(target=go, args=(name, seconds)))
         threads[-1].start()
-        _until(lambda: room.waiting > waiting)
+        wait_until(lambda: room.waiting > waiting)
 
     with room.entered(0):
         begin("a reward", 30.0)
@@ -123,7 +117,7 @@ def test_writers_that_wait_for_their_turn_leave_connections_to_readers(new_datab
             turn.execute("SELECT 1").fetchone()
             for one in threads:
                 one.start()
-            _until(lambda: _waits_for_a_turn(url) >= 2)
+            wait_until(lambda: _waits_for_a_turn(url) >= 2)
             time.sleep(0.3)  # whoever else would wait at the server does so by now
             assert _waits_for_a_turn(url) == 2
             with patience(5.0):
@@ -146,7 +140,7 @@ def test_a_writer_that_cannot_wait_says_who_is_in_its_way(new_database: Callable
             threads = [threading.Thread(target=ledger.facts.set, args=(f"fact {number}", "known")) for number in range(2)]
             for one in threads:
                 one.start()
-            _until(lambda: _waits_for_a_turn(url) == 2)
+            wait_until(lambda: _waits_for_a_turn(url) == 2)
             with patience(0.3), pytest.raises(StoreBusy, match="other threads of this process write"):
                 ledger.facts.set("a fact", "known")
             assert time.monotonic() - began < 10
