@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 
 
-def wait_until(true: Callable[[], object], seconds: float = 20.0) -> None:
-    """Ask again and again; fail if it does not come to that in time."""
+def wait_until(true: Callable[[], object], seconds: float = 20.0, *, where: str = "") -> None:
+    """Ask again and again; fail if it does not come to that in time, and say ``where`` that was."""
     ends = time.monotonic() + seconds
     while not true():
-        assert time.monotonic() < ends, "it never came to that"
+        assert time.monotonic() < ends, f"it never came to that {where}".rstrip()
         time.sleep(0.002)

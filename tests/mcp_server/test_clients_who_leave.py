@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 import pytest
 from cancelling import Mine, nothing_open
 from mcp_clients import SERVE, asked, free_port
+from waiting import wait_until
 
 from cascade_memory import CascadeMemory
 from cascade_memory.domain.asker import Asker
@@ -102,9 +102,7 @@ def url_port(memory: CascadeMemory) -> Iterator[int]:
     server = Server(settings(guarded, host="127.0.0.1", port=port))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    ends = time.monotonic() + _PATIENCE
-    while not server.started and time.monotonic() < ends:
-        time.sleep(0.01)
+    wait_until(lambda: server.started, _PATIENCE)
     yield port
     server.should_exit = True
     thread.join(_PATIENCE)

@@ -7,12 +7,12 @@ import gc
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from types import FrameType
 
 import psycopg
 import pytest
+from waiting import wait_until
 
 from cascade_memory.ledger.filters import FieldValue
 from cascade_memory.ledger.postgres import connections
@@ -68,15 +68,6 @@ def interrupted_everywhere(call: Callable[[], object], every: int = 1) -> Iterat
         step += every
 
 
-def _soon(holds: Callable[[], bool]) -> bool:
-    ends = time.monotonic() + 10
-    while not holds():
-        if time.monotonic() > ends:
-            return False
-        time.sleep(0.001)
-    return True
-
-
 # An interrupt may come in a callback of the garbage collector, of which Python only tells.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
@@ -94,7 +85,7 @@ def test_a_turn_is_free_again_wherever_an_interrupt_comes():
 
     for error in interrupted_everywhere(come_and_go):
         kept.append(error)
-        assert _soon(is_free)
+        wait_until(is_free, 10)
     assert len(kept) > 20
     assert room.waiting == 0
 
@@ -110,7 +101,7 @@ def test_whoever_waits_gets_a_turn_wherever_the_one_before_is_interrupted():
         with room.entered(5.0):
             sys.setprofile(None)
             other.start()
-            assert _soon(lambda: room.waiting == 1)
+            wait_until(lambda: room.waiting == 1, 10)
             sys.setprofile(interrupt)
 
     while came:
@@ -167,13 +158,13 @@ def test_no_connection_is_lost_or_left_in_a_transaction(
     with contextlib.closing(PostgresLedger(url)) as ledger:
         for number, error in enumerate(interrupted_everywhere(lambda: verb(ledger), every=3)):
             kept.append(error)
-            assert _soon(lambda: _nothing_is_held(look)), f"at step {1 + 3 * number}"
+            wait_until(lambda: _nothing_is_held(look), 10, where=f"at step {1 + 3 * number}")
             ledger.facts.set("another fact", f"{number}")
             assert ledger.facts.get("another fact") == f"{number}"
         for first in range(5, 3 * len(kept), 37):  # a second one, while the first one is being dealt with
             for then in (1, 2, 5, 12, 31):
                 kept.append(interrupted(lambda: verb(ledger), first, then)[1])
-                assert _soon(lambda: _nothing_is_held(look)), f"at step {first}, and {then} later"
+                wait_until(lambda: _nothing_is_held(look), 10, where=f"at step {first}, and {then} later")
         threads = [threading.Thread(target=_write, args=(ledger,)) for _ in range(20)]
         for one in threads:
             one.start()
@@ -184,7 +175,7 @@ def test_no_connection_is_lost_or_left_in_a_transaction(
     if sys.version_info < (3, 11):  # there, a traceback keeps a connection that was being made
         kept.clear()
         gc.collect()
-    assert _soon(lambda: look.execute(f"SELECT 1 FROM pg_stat_activity WHERE {_OURS}").fetchone() is None)
+    wait_until(lambda: look.execute(f"SELECT 1 FROM pg_stat_activity WHERE {_OURS}").fetchone() is None, 10)
 
 
 @_OLD
@@ -198,7 +189,7 @@ def test_a_connection_that_was_interrupted_while_it_was_made_is_not_used(url: st
 
         for step in range(1, 10_000, 9):
             look.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {_OURS}")
-            assert _soon(lambda: look.execute(f"SELECT 1 FROM pg_stat_activity WHERE {_OURS}").fetchone() is None)
+            wait_until(lambda: look.execute(f"SELECT 1 FROM pg_stat_activity WHERE {_OURS}").fetchone() is None, 10)
             came, error = interrupted(connect, step)
             kept.append(error)
             with ledger.connections.read() as connection:
@@ -246,7 +237,7 @@ def test_a_statement_that_waits_is_stopped_on_the_server(
                 signal.setitimer(signal.ITIMER_REAL, 0.3)
                 with pytest.raises(kind) as kept:
                     ledger.facts.set("a fact", "of a write that was interrupted")
-                assert _soon(lambda: not look.execute(f"{_LOCKS} AND NOT granted").fetchall())
+                wait_until(lambda: not look.execute(f"{_LOCKS} AND NOT granted").fetchall(), 10)
             assert kept.value.__traceback__ is not None
             assert ledger.facts.get("a fact") is None
             ledger.facts.set("a fact", "known")
