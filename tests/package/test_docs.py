@@ -137,6 +137,13 @@ def headings(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in found}
 
 
+def test_every_page_installs_from_a_checkout_as_long_as_there_is_no_release():
+    pages = [PROJECT / "README.md", *(PROJECT / "docs").rglob("*.md")]
+    commands = [line for page in pages for line in page.read_text().splitlines() if line.startswith("pip install")]
+    assert len(commands) > 10
+    assert [line for line in commands if line.startswith('pip install "cascade-memory')] == []
+
+
 def test_the_first_screen_of_readme_has_it_all():
     first = (PROJECT / "README.md").read_text().splitlines()[:40]
     assert any("pip install" in line for line in first)

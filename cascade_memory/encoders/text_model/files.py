@@ -40,7 +40,9 @@ def folder_of_model(name: str) -> Path:
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:
-        raise MissingExtra('a model from the hub needs the extra "local": pip install "cascade-memory[local]"') from error
+        raise MissingExtra(
+            'a model from the hub needs the extra "text-model": pip install "cascade-memory[text-model]"'
+        ) from error
     try:
         with quiet_loading():
             return Path(snapshot_download(name, allow_patterns=list(_READ), ignore_patterns=list(_NOT_READ)))

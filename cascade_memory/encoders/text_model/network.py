@@ -23,7 +23,7 @@ class TextModel:
             from transformers import AutoConfig, AutoModel, AutoTokenizer
         except ImportError as error:
             raise MissingExtra(
-                'an embedder from a folder needs the extra "local": pip install "cascade-memory[local]"'
+                'an embedder from a folder needs the extra "text-model": pip install "cascade-memory[text-model]"'
             ) from error
         self._torch: Any = torch
         self._layout = layout

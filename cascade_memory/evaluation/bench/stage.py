@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cascade_memory.domain.case_text import CaseText
 from cascade_memory.encoders.hashing import HashingEmbedder
-from cascade_memory.encoders.minilm import MiniLMEmbedder, is_installed
+from cascade_memory.encoders.minilm import default_embedder, is_installed
 from cascade_memory.encoders.text_model.embedder import TextModelEmbedder
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import ALONE, ALONE_REUSE, FILE, MATCHED, MISLED, Run
@@ -79,7 +79,7 @@ def best_embedder(folder: str = "") -> Embedder:
     """Return the embedder in a folder; without one, MiniLM if it is installed, otherwise the hashing embedder."""
     if folder:
         return TextModelEmbedder(folder)
-    return MiniLMEmbedder() if is_installed() else HashingEmbedder()
+    return default_embedder() if is_installed() else HashingEmbedder()
 
 
 @lru_cache(maxsize=2)
