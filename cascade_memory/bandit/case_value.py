@@ -11,6 +11,8 @@ from cascade_memory.bandit.checked import USUAL, checked_array
 from cascade_memory.bandit.logistic import fit_logistic, sigmoid, softmax
 from cascade_memory.ports.policy import Floats, Slate, State
 
+_UNRELATED = 3  # the place of this number in a context
+
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
@@ -61,7 +63,9 @@ class CaseValue:
     REFIT_EVERY = 8
     EXPLORE_FROM = 16  # episodes; before that the expectation decides, so that a new memory is predictable
     DRAWS = 128  # draws from which a probability is estimated
-    PRECISION = np.array([1.0, 8.0, 4.0])  # of q's weights around their prior: the base rate changes most easily
+    # Of q's weights around their prior: the base rate changes easily, and it takes a handful of outcomes to say that unrelated
+    # cases help, so that one coincidence does not.
+    PRECISION = np.array([1.0, 8.0, 4.0, 0.5])
     _NEVER = -1.0  # the value of "fitted" if it is unknown whether the case fitted
 
     def __init__(self, context_prior: Floats) -> None:
@@ -86,6 +90,27 @@ class CaseValue:
         """Predict success for each candidate, and return the context of the choice."""
         contexts, context = contexts_of(slate, value, doubt, chosen)
         return self.predict(contexts), context
+
+    @property
+    def unrelated_help(self) -> bool:
+        """Whether outcomes have shown that cases help although they are no more similar to a task than unrelated texts are."""
+        d = len(self._prior)
+        unrelated = self._rows[self._rows[:, _UNRELATED] > 0.0, :d]
+        if not len(unrelated):
+            return False
+        expected = self.predict(unrelated.mean(axis=0))
+        return bool(expected.utility >= expected.baseline)
+
+    def without_unrelated(
+        self, slate: Slate, value: Floats, doubt: Floats | None, chosen: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Return the first choice, and the others but for those that may be unrelated and are not expected to help."""
+        unrelated = _unrelated(slate)[chosen[1:]]
+        if not unrelated.any():
+            return chosen
+        expected = self.predict(contexts_of(slate, value, doubt, chosen[:1])[0])
+        helps = expected.utility[chosen[1:]] >= expected.baseline
+        return np.append(chosen[:1], chosen[1:][~unrelated | helps])
 
     def worth_showing(self, context: Floats, rng: np.random.Generator) -> bool:
         """Decide by one draw from the beliefs whether showing the case beats showing none."""
@@ -122,7 +147,9 @@ class CaseValue:
     def observe(self, context: Floats | None, *, shown: bool, reward: float, fitted: float | None, weight: float) -> None:
         """Record an episode; ``context`` is None if there was no case at all, ``fitted`` is None if it is unknown."""
         known = self._NEVER if fitted is None else fitted
-        vector = np.zeros(len(self._prior)) if context is None else np.asarray(context, np.float64)
+        vector = np.zeros(len(self._prior))
+        if context is not None:
+            vector[: len(context)] = context  # an earlier version stored fewer numbers
         self._new.append(np.concatenate([vector, [float(shown), reward, known, weight]]))
         if len(self._new) >= self.REFIT_EVERY or len(self._rows) < self.REFIT_EVERY:
             self._refit()
@@ -204,21 +231,26 @@ class CaseValue:
 def contexts_of(slate: Slate, value: Floats, doubt: Floats | None, chosen: NDArray[np.int64]) -> tuple[Floats, Floats]:
     """Compute the contexts of all candidates, and the one of a choice.
 
-    The context of a candidate is [1, log odds that its solution is right, cosine], where equal solutions are added up. That of
-    a choice is the first chosen candidate's, with the log odds that any chosen one is right.
+    The context of a candidate is [1, log odds that its solution is right, cosine, 1 if it may be unrelated], where equal
+    solutions are added up. That of a choice is the first chosen candidate's, with the log odds that any chosen one is right.
     """
     odds = softmax(value)
     odds = odds if doubt is None else odds * np.exp(doubt)  # a bad record makes it less likely that any candidate is right
     numbers: dict[int, int] = {}
     group = [numbers.setdefault(one, len(numbers)) for one in slate.groups.tolist()]  # 0, 1, ... for each distinct solution
     mass = np.asarray(np.bincount(group, odds), np.float64)[group]
-    contexts = np.ones((len(odds), 3))
-    contexts[:, 1], contexts[:, 2] = _log_odds(mass), _centred(slate.similarity)
+    contexts = np.ones((len(odds), 4))
+    contexts[:, 1], contexts[:, 2], contexts[:, 3] = _log_odds(mass), _centred(slate.similarity), _unrelated(slate)
     context = contexts[chosen[0]].copy()
     if len(chosen) > 1:
         agreeing = (slate.groups[:, None] == slate.groups[chosen]).any(axis=1)
         context[1] = _log_odds(odds[agreeing].sum())
     return contexts, context
+
+
+def _unrelated(slate: Slate) -> NDArray[np.bool_]:
+    """Say of each candidate whether it is no more similar to the task than unrelated texts are."""
+    return np.zeros(len(slate), bool) if slate.floors is None else np.asarray(slate.similarity < slate.floors)
 
 
 def _log_odds(mass: Floats | float) -> Floats:

@@ -24,8 +24,10 @@ from cascade_memory.ports.policy import Choice, Feedback, Floats, Slate, State, 
 
 COSINE_WEIGHT = 2.0  # of the standardised cosine before any reward: one standard deviation more is e^2 times as likely
 BANDIT_WEIGHT = 0.25  # of a reward alone; hindsight weighs 1. A reward is noisier: it also depends on how hard the task was
-# The context is [1, log odds of the chosen solutions, cosine]. At first the log odds of the ranking are trusted as they are.
-CONTEXT_PRIOR = np.array([0.0, 1.0, 0.0])
+# The context is [1, log odds of the chosen solutions, cosine, whether it is no more similar than unrelated texts are]. At first
+# the log odds of the ranking are trusted as they are, and what may be unrelated is expected not to help, until outcomes differ.
+CONTEXT_PRIOR = np.array([0.0, 1.0, 0.0, -16.0])
+_OLD_CONTEXT = 3  # numbers of a context before there was a floor
 _MISSING = 0.5  # largest share of features that a row may lack: if it lacks more, another encoder wrote it
 _MAX_EXPECTED = 1024
 *_, _SHIFT, _DOUBT = range(len(Standing._fields))
@@ -122,6 +124,7 @@ class LightPolicy:
             weights=ready.posterior.mean,
             trust=math.nan if fitted is None else fitted.trusted,
             families=() if fitted is None else fitted.family_sizes(),
+            shows_unrelated=self.value.unrelated_help,
         )
 
     def select(self, slate: Slate, k: int, *, abstain: bool, seed: int) -> Choice:
@@ -135,6 +138,8 @@ class LightPolicy:
         chosen, standing = self._best(slate, value + bonus, k, learned)
         value = value if standing is None else value + standing[:, _SHIFT]
         doubt = None if standing is None else standing[:, _DOUBT]
+        if abstain and len(chosen) > 1:
+            chosen = self.value.without_unrelated(slate, value, doubt, chosen)
         predicted, context = self.value.predict_for(slate, value, doubt, chosen)
         shown = not abstain or self.value.worth_showing(context, np.random.default_rng(seed))
         propensity = np.zeros(len(value))
@@ -296,7 +301,7 @@ class LightPolicy:
         """
         features = np.asarray(outcome.slate.features, np.float64)
         missing = len(self._prior) - features.shape[1]
-        if not 0 <= missing <= _MISSING * len(self._prior) or len(outcome.context) != len(CONTEXT_PRIOR):
+        if not 0 <= missing <= _MISSING * len(self._prior) or len(outcome.context) not in (_OLD_CONTEXT, len(CONTEXT_PRIOR)):
             return None
         if not (np.abs(features) <= USUAL).all() or not (np.abs(outcome.context) <= USUAL).all():
             return None  # somebody tampered with this row: such numbers would outweigh everything else

@@ -35,13 +35,14 @@ def select(
     k: int,
     exposure: Exposure,
     seed: int,
+    floors: Floats | None = None,
 ) -> Selection:
     """Choose k of the candidates. If the ranker fails, similarity chooses instead, for this recall only."""
     if not len(candidates):
         return Selection(slate=_slate(query, candidates, similarity, np.zeros((0, 0), np.float32)), choice=None)
     try:
         features = encoder.encode(query, candidates, np.asarray(similarity, np.float32))
-        slate = _slate(query, candidates, similarity, features)
+        slate = _slate(query, candidates, similarity, features, floors)
         choice = policy.select(slate, k, abstain=exposure.abstain, seed=seed)
         if exposure.explore:
             choice = mixed(policy, slate, choice, k, epsilon=exposure.explore, abstain=exposure.abstain, seed=seed)
@@ -53,5 +54,5 @@ def select(
         return Selection(slate=slate, choice=choice, failure=f"{type(error).__name__}: {error}")
 
 
-def _slate(query: Query, candidates: Candidates, similarity: Floats, features: Floats) -> Slate:
-    return Slate(features=features, similarity=similarity, groups=candidates.groups, query=query.vector)
+def _slate(query: Query, candidates: Candidates, similarity: Floats, features: Floats, floors: Floats | None = None) -> Slate:
+    return Slate(features=features, similarity=similarity, groups=candidates.groups, query=query.vector, floors=floors)

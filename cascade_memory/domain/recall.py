@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from cascade_memory.domain.cost import Cost, Spent
 from cascade_memory.domain.display import number, shorten
+from cascade_memory.domain.explanation import Explanation
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.trajectory import Solution, Step, solution_text
 from cascade_memory.errors import InvalidInput, MemoryClosed
-from cascade_memory.looks.card import Card, Entry, Facts, Grid, Notes
+from cascade_memory.looks.card import Card, Entry, Facts, Notes
 from cascade_memory.redaction.saying import warn
 from cascade_memory.visible import on_one_line, shown_visibly, visible
-
-_NOTABLE = 0.05  # a record with a smaller effect than this is not mentioned
-_NOTABLE_EASE = 0.02  # the same for tasks that are easier or harder than usual
 
 
 @shown_visibly
@@ -48,151 +44,6 @@ class RecalledCase:
     def _repr_html_(self) -> str:
         facts = [("id", self.id), *((name, str(value)) for name, value in self.metadata.items())]
         return Card("Recalled case", parts=[self.entry(), Facts(facts)]).html()
-
-
-@shown_visibly
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """A case that was considered.
-
-    ``tried`` and ``succeeded`` are the record of its solution, and of solutions made from it: how often these were shown for
-    tasks like this one, weighted by how similar those tasks are, and how often that went well. A record is looked up only if
-    it may change the choice; otherwise both are 0.
-    """
-
-    id: str
-    query: str
-    similarity: float
-    value: float
-    uncertainty: float
-    score: float
-    utility: float
-    chosen: bool
-    contributions: tuple[float, ...] = ()  # what each feature adds to the value
-    tried: float = 0.0
-    succeeded: float = 0.0
-    record: float = 0.0  # what its record adds to the value
-
-
-@shown_visibly
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldBack:
-    """A similar case that was not considered in this episode, because of who made it; ``why`` says what is known of them."""
-
-    id: str
-    actor: str
-    similarity: float
-    why: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
-    """Why these cases were chosen, and in this order; it prints as a table, and in a notebook as HTML."""
-
-    candidates: tuple[Candidate, ...]
-    abstained: bool
-    baseline: float
-    rewards: int
-    policy: str
-    feature_names: tuple[str, ...] = ()
-    arm: str = "live"
-    ease: float = 0.0  # how much likelier than usual success is on tasks like this one, whatever is shown
-    failure: str | None = None  # why the recall found nothing, if it failed
-    trust: float = math.nan  # how far rewards may change the weights of the signals (0 to 1), where only rewards teach
-    held: tuple[HeldBack, ...] = ()  # the most similar first
-
-    @property
-    def changes(self) -> tuple[str, ...]:
-        """Say for each candidate that moved up from its place in the similarity order where it moved to, and why."""
-        by_score = sorted(range(len(self.candidates)), key=lambda i: (-self.candidates[i].score, i))
-        moved: list[str] = []
-        for place, i in enumerate(by_score[:5]):
-            if place != i:
-                passed = [other for other in by_score[place + 1 :] if other < i]
-                moved.append(f"{shorten(self.candidates[i].query, 40)!r}: {i + 1} -> {place + 1}{self._reason(i, passed)}")
-        return tuple(moved)
-
-    def _reason(self, i: int, passed: Sequence[int]) -> str:
-        """Name the signals in which candidate i is better than those that it passed."""
-        if not passed:
-            return ""
-        ahead: list[tuple[float, str]] = []
-        for feature, name in enumerate(self.feature_names[: len(self.candidates[i].contributions)]):
-            others = sum(self.candidates[other].contributions[feature] for other in passed) / len(passed)
-            ahead.append((self.candidates[i].contributions[feature] - others, name))
-        best = [f"{name} {lead:+.1f}" for lead, name in sorted(ahead, reverse=True)[:2] if lead >= 0.05]
-        return f" ({', '.join(best)})" if best else ""
-
-    @property
-    def records(self) -> tuple[str, ...]:
-        """Describe the records that moved a candidate, those that moved it furthest first."""
-        moved = sorted((one for one in self.candidates if abs(one.record) >= _NOTABLE), key=lambda one: -abs(one.record))
-        return tuple(
-            f"{shorten(one.query, 40)!r}: shown {_times(one.tried)} for tasks like this one, "
-            f"{number(one.succeeded)} of them successes ({one.record:+.1f})"
-            for one in moved[:5]
-        )
-
-    def _notes(self) -> list[str]:
-        notes = [f"moved: {change}" for change in self.changes] + [f"its record: {record}" for record in self.records]
-        if abs(self.ease) >= _NOTABLE_EASE:
-            points = round(100 * abs(self.ease))
-            notes.append(f"tasks like this one succeed {points} points {'more' if self.ease > 0 else 'less'} often than usual")
-        if not math.isnan(self.trust):
-            notes.append(
-                f"solutions do not recur here, so only rewards teach; trust in them for the signals: {self.trust:.2f} of 1"
-            )
-        for (actor, why), count in list(Counter((one.actor, one.why) for one in self.held).items())[:5]:
-            notes.append(f"held back in this episode: {count} {'case' if count == 1 else 'cases'} of {actor!r}, {why}")
-        return notes
-
-    def _rows(self) -> list[list[str]]:
-        ranked = sorted(self.candidates, key=lambda one: (not one.chosen, -one.score))
-        return [
-            [
-                "" if not one.chosen else "best" if self.abstained or self.arm == "holdout" else "shown",
-                number(one.similarity),
-                number(one.utility),
-                number(one.uncertainty),
-                number(one.score),
-                shorten(one.query, 60),
-            ]
-            for one in ranked[:10]
-        ]
-
-    @property
-    def summary(self) -> str:
-        """One sentence."""
-        if self.arm == "holdout":
-            return "held out: this episode runs without memory, so that the worth of the memory can be measured"
-        if self.failure is not None:
-            return f"the recall failed: {on_one_line(self.failure)}"
-        if not self.candidates:
-            return "all cases that were found are held back" if self.held else "no case was stored yet"
-        behind = f"{self.rewards} {'reward stands' if self.rewards == 1 else 'rewards stand'} behind this"
-        if self.abstained:
-            best = next(one for one in self.candidates if one.chosen)
-            return (
-                f"no case was shown: success predicted {number(best.utility)} with the best one, "
-                f"{number(self.baseline)} without; {behind}"
-            )
-        return f"chosen by {self.policy} from {len(self.candidates)} candidates; {behind}"
-
-    def __repr__(self) -> str:
-        """Summarise in one line; ``print`` shows the table."""
-        return f"Explanation({self.summary})"
-
-    def __str__(self) -> str:
-        """Format as a plain-text table."""
-        head = ["", "similarity", "utility", "uncertainty", "score", "query"]
-        rows = [head, *self._rows()] if self.candidates else []
-        widths = [max(len(row[i]) for row in rows) for i in range(len(head))] if rows else []
-        table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        return "\n".join([self.summary, *table, *self._notes()])
-
-    def _repr_html_(self) -> str:
-        head = ("", "similarity", "utility", "uncertainty", "score", "query")
-        return Card("Why", self.summary, [Grid(head, self._rows(), numbers=range(1, 5)), Notes(self._notes())]).html()
 
 
 class Rewardable(Protocol):
@@ -393,8 +244,3 @@ class Recall:
         said = f"{len(self.cases)} of {len(why.candidates)} cases for {shorten(self.query, 80)!r}"
         state = "bad" if self.error is not None else ""
         return Card("Recall", said, [*(case.entry() for case in self.cases), Notes(notes)], state=state).html()
-
-
-def _times(count: float) -> str:
-    rounded = round(count)
-    return "once" if rounded == 1 else f"{rounded} times"

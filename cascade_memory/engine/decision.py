@@ -6,7 +6,7 @@ import functools
 import math
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,13 +17,13 @@ from cascade_memory.cycle.select import Selection, select
 from cascade_memory.domain.calculating import calculating
 from cascade_memory.domain.cost import Spent
 from cascade_memory.domain.episode import id_taken
+from cascade_memory.domain.explanation import Candidate, Explanation, HeldBack
 from cascade_memory.domain.exposure import Exposure
 from cascade_memory.domain.limits import Limits
-from cascade_memory.domain.metadata import MetadataValue
-from cascade_memory.domain.recall import Candidate, Explanation, HeldBack, Recall, RecalledCase
+from cascade_memory.domain.recall import Recall, RecalledCase
 from cascade_memory.domain.records import Column, Opinion, RecallRecord
-from cascade_memory.domain.trust import ByWhom
 from cascade_memory.encoders.cosine import CosineEncoder
+from cascade_memory.engine.floor import Floor
 from cascade_memory.engine.namespace_state import NamespaceState
 from cascade_memory.engine.parts import Parts
 from cascade_memory.engine.request import RecallRequest
@@ -78,8 +78,8 @@ class Decider:
     ``ranker_failed`` is called with the reason if similarity chose instead.
     """
 
-    def __init__(self, parts: Parts, candidates: int, ranker_failed: Callable[[str], object]) -> None:
-        self._parts, self._candidates, self._ranker_failed = parts, candidates, ranker_failed
+    def __init__(self, parts: Parts, candidates: int, floor: Floor, ranker_failed: Callable[[str], object]) -> None:
+        self._parts, self._candidates, self._floor, self._ranker_failed = parts, candidates, floor, ranker_failed
 
     def decide(self, request: RecallRequest, query: Query, state: NamespaceState, spent: Spent) -> Decision:
         """Find candidates, choose among them, and look up the cases that are shown."""
@@ -133,6 +133,7 @@ class Decider:
                 k=request.k,
                 exposure=exposure,
                 seed=seed,
+                floors=None if request.search else self._floor.under(query, recalled.candidates, cases=state.index.count),
             )
             opinion = None
             if state.shadow is not None and not request.search:
@@ -317,7 +318,8 @@ def _candidates(chosen: _Chosen) -> tuple[Candidate, ...]:
     if choice is None:
         return ()
     best = {int(i) for i in choice.chosen}
-    columns = (slate.similarity, choice.value, choice.uncertainty, choice.score, choice.utility)
+    floors = np.full(len(slate), -1.0) if slate.floors is None else slate.floors
+    columns = (slate.similarity, floors, choice.value, choice.uncertainty, choice.score, choice.utility)
     standing = np.zeros((len(slate), 3)) if choice.standing is None else choice.standing[:, :3]
     parts = (
         np.zeros((len(slate), 0)) if choice.contributions is None else np.column_stack([choice.contributions, standing[:, 2]])
@@ -328,6 +330,7 @@ def _candidates(chosen: _Chosen) -> tuple[Candidate, ...]:
             id=chosen.recalled.ids[i],
             query=chosen.recalled.candidates.texts[i],
             similarity=similarity,
+            floor=floor,
             value=value,
             uncertainty=uncertainty,
             score=score,
@@ -338,62 +341,7 @@ def _candidates(chosen: _Chosen) -> tuple[Candidate, ...]:
             succeeded=succeeded,
             record=record,
         )
-        for i, (similarity, value, uncertainty, score, utility, tried, succeeded, record, contributions) in enumerate(rows)
-    )
-
-
-# -- without a decision ------------------------------------------------------------------------------------------------
-
-
-def proposal_record(
-    episode_id: str,
-    namespace: int,
-    query: str,
-    vector: NDArray[np.float32],
-    metadata: Mapping[str, MetadataValue],
-    *,
-    by: ByWhom,
-) -> RecallRecord:
-    """Build the row that opens an episode without a recall: its reward says nothing about showing or not showing a case."""
-    nothing = np.zeros(0, np.int64)
-    return RecallRecord(
-        id=str(uuid.uuid4()),
-        episode_id=episode_id,
-        namespace=namespace,
-        query=query,
-        vector=vector,
-        kind="search",
-        k=0,
-        at=time.time(),
-        policy="none",
-        policy_version=0,
-        encoder="none",
-        candidates=nothing,
-        groups=nothing,
-        features=_NOTHING,
-        numbers=_NOTHING,
-        chosen=nothing,
-        shown=False,
-        baseline=math.nan,
-        context=_NOTHING,
-        metadata=metadata,
-        actor=by.actor,
-        channel=by.channel,
-    )
-
-
-def failed_recall(request: RecallRequest, error: str) -> Recall:
-    """Build a recall without cases that names the error."""
-    nothing = Explanation(candidates=(), abstained=False, baseline=math.nan, rewards=0, policy="none")
-    return Recall(
-        id=str(uuid.uuid4()),
-        episode_id=request.episode_id or str(uuid.uuid4()),
-        namespace=request.namespace,
-        query=request.query,
-        cases=(),
-        abstained=False,
-        error=error,
-        template=request.template,
-        explainer=lambda: nothing,
-        memory=None if request.search else request.memory,
+        for i, (similarity, floor, value, uncertainty, score, utility, tried, succeeded, record, contributions) in enumerate(
+            rows
+        )
     )

@@ -25,6 +25,7 @@ from cascade_memory.engine.attempt import Attempt, Attempts, unrecorded
 from cascade_memory.engine.decision import Decider
 from cascade_memory.engine.embedding import check_embedder, embed_with
 from cascade_memory.engine.engine_thread import EngineThread
+from cascade_memory.engine.floor import Floor
 from cascade_memory.engine.follower import Follower
 from cascade_memory.engine.loaded_states import LoadedStates
 from cascade_memory.engine.log_lines import recall_line, reward_line
@@ -60,7 +61,8 @@ class Engine:
         self.matcher = CarefulMatcher(parts.matcher, self.note_failure)
         self.learning: Learning = learn
         self._limits = limits
-        self._decider = Decider(parts, candidates, self._note_ranker_failure)
+        self.floor = Floor(parts.ledger, parts.embedder, at_once=parts.direct or isinstance(parts.embedder, LoadsModel))
+        self._decider = Decider(parts, candidates, self.floor, self._note_ranker_failure)
         self._pid = os.getpid()
         self.failures: Counter[str] = Counter()
         self.last_error: str | None = None
@@ -122,14 +124,14 @@ class Engine:
         if not self._prepared and isinstance(self.parts.embedder, LoadsModel):
             self.parts.embedder.prepare()
             self._prepared = True
+        self.floor.now()
         self.namespace_state(namespace)
 
     def namespace_state(self, namespace: str) -> NamespaceState:
         """Return the state of a namespace; load it if it is not loaded. Ask again for each call: it may be let go meanwhile."""
         found = self._loader.get(namespace)
         if found is None:
-            # This may wait for the database, so no lock is held.
-            namespace_id = self.parts.ledger.namespace(namespace, create=True)
+            namespace_id = self.parts.ledger.namespace(namespace, create=True)  # this may wait, so no lock is held
             assert namespace_id is not None
             found = self._loader.load(namespace, namespace_id)
             if found.waiting or found.rebuild_due:
@@ -291,7 +293,8 @@ class Engine:
         self.failures[step] += 1
         self.last_error = on_one_line(f"{step}: {self.parts.door.said(error)}")  # it may quote a case
         if self.parts.door.knows_more:
-            _log.warning("%s failed\n%s", step, self.parts.door.message(_traced(error)))
+            trace = "".join(traceback.format_exception(error)).rstrip("\n")
+            _log.warning("%s failed\n%s", step, self.parts.door.message(trace))
         else:
             _log.warning("%s failed", step, exc_info=error)  # the log takes secrets out
 
@@ -356,6 +359,7 @@ class Engine:
         if _log.isEnabledFor(logging.INFO):
             _log.info("%s", reward_line(judgement, settled))
         if settled.changed:  # the learner's thread or the next recall applies it
+            self.floor.measure()
             self.learn_soon() if self._learner is None else self._learner.wake()
         return settled
 
@@ -394,7 +398,3 @@ class Engine:
             self.feeder.close(feed=feed)
         self.parts.ledger.close()
         self._released = True
-
-
-def _traced(error: Exception) -> str:
-    return "".join(traceback.format_exception(error)).rstrip("\n")

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.encoders.unrelated import TEXTS
 from cascade_memory.evaluation.solver import Attempt, Solver
 from cascade_memory.memory.memory import Memory
 from cascade_memory.ports.embedder import Embedder
@@ -18,7 +19,7 @@ class PrecomputedEmbedder:
     """Holds an embedder's vectors of all texts of a stream, so that many memories can be run over it quickly."""
 
     def __init__(self, embedder: Embedder, texts: Sequence[str]) -> None:
-        distinct = list(dict.fromkeys(texts))
+        distinct = list(dict.fromkeys([*texts, *TEXTS]))
         self._rows = {text: row for row, text in enumerate(distinct)}
         self._vectors = embedder.embed(distinct)
         self.identity, self.dimension = embedder.identity, embedder.dimension

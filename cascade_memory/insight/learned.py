@@ -19,7 +19,8 @@ class Learned:
 
     ``by`` is "hindsight", or "rewards" where solutions do not recur. ``weights`` are those of the signals: before any reward,
     and now. Where only rewards teach, ``trust`` is how far they may change the weights (0 to 1), and ``families`` are the
-    numbers of cases in the families of more than one, the largest first.
+    numbers of cases in the families of more than one, the largest first. ``shows_unrelated`` says whether cases are shown that
+    are no more similar to a task than unrelated texts are: not before outcomes have shown that they help.
     """
 
     by: Literal["hindsight", "rewards"]
@@ -27,6 +28,7 @@ class Learned:
     weights: Mapping[str, tuple[float, float]]
     trust: float | None
     families: tuple[int, ...]
+    shows_unrelated: bool = False
 
     def lines(self) -> list[str]:
         """Describe it in lines of text."""
@@ -41,6 +43,8 @@ class Learned:
         lines = [f"from {self.rewards:,} rewards, by {by}", f"weights: {', '.join(changes) or 'as before any reward'}"]
         if self.families:
             lines.append(f"{len(self.families):,} families of cases, the largest with {self.families[0]:,} cases")
+        if self.shows_unrelated:
+            lines.append("cases that seem unrelated to a task are shown as well, since they were found to help")
         return lines
 
 
@@ -58,4 +62,5 @@ def learned_by(policy: Policy, features: Sequence[str]) -> Learned | None:
         weights=dict(zip(names, pairs, strict=True)),
         trust=None if math.isnan(taught.trust) else taught.trust,
         families=taught.families,
+        shows_unrelated=taught.shows_unrelated,
     )

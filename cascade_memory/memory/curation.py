@@ -21,10 +21,10 @@ from cascade_memory.domain.records import NewCase, RecallRecord, Settlement, Und
 from cascade_memory.domain.trajectory import Solution, solution_text
 from cascade_memory.domain.trust import ByWhom
 from cascade_memory.domain.validation import check_id
-from cascade_memory.engine.decision import proposal_record
 from cascade_memory.engine.door import Door, Incoming
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.namespace_state import NamespaceState
+from cascade_memory.engine.undecided import proposal_record
 from cascade_memory.errors import InvalidInput, NamespaceForgotten, UnknownCase, UnknownEpisode
 from cascade_memory.insight.stats import Receipt
 from cascade_memory.memory.progress import progress_bar
@@ -68,6 +68,7 @@ def add(
     for start in progress_bar(batches, "adding cases", show=progress if len(batches) > 1 else False):
         part = cases[start : start + _BATCH]
         vectors = engine.embed([query for query, _, _ in part])
+        engine.floor.measure()
         for (query, solution, metadata), vector in zip(part, vectors, strict=True):
             new.append(
                 new_case(

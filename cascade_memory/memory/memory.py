@@ -12,9 +12,9 @@ from cascade_memory.domain.episode import check_source
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.trajectory import Solution, Step
-from cascade_memory.engine.decision import failed_recall
 from cascade_memory.engine.door import Incoming
 from cascade_memory.engine.request import RecallRequest
+from cascade_memory.engine.undecided import failed_recall
 from cascade_memory.errors import (
     EmbedderFailed,
     EpisodeClosed,

@@ -18,13 +18,15 @@ class Slate:
     """The n candidates of one recall, as a policy sees them.
 
     ``features`` (n, d) come from the pair encoder, ``similarity`` (n,) is the cosine. Candidates with equal ``groups`` (n,)
-    have solutions that agree. ``query`` (dimension,) is the unit vector of the task, None if it is no longer stored.
+    have solutions that agree. ``query`` (dimension,) is the unit vector of the task, None if it is no longer stored. ``floors``
+    (n,) are the cosines that unrelated cases reach as well, None if they are unknown.
     """
 
     features: Floats
     similarity: Floats
     groups: NDArray[np.int64]
     query: NDArray[np.float32] | None = None
+    floors: Floats | None = None
 
     def __len__(self) -> int:
         """Return the number of candidates."""
@@ -152,7 +154,8 @@ class Taught:
 
     ``by`` is what teaches it: "hindsight", or "rewards" alone where solutions do not recur. ``start`` and ``weights`` are the
     weights of the features before any reward, and now. ``trust`` is how far rewards may change them (0 to 1), nan if it does
-    not apply. ``families`` are the numbers of cases in each family of more than one, the largest first.
+    not apply. ``families`` are the numbers of cases in each family of more than one, the largest first. ``shows_unrelated`` is
+    True once outcomes have shown that cases help which are no more similar to a task than unrelated texts are.
     """
 
     by: Literal["hindsight", "rewards"]
@@ -161,6 +164,7 @@ class Taught:
     weights: Floats
     trust: float
     families: tuple[int, ...]
+    shows_unrelated: bool = False
 
 
 @runtime_checkable

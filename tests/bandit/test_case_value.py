@@ -6,11 +6,11 @@ import pytest
 from cascade_memory.bandit.case_value import CaseValue
 from cascade_memory.bandit.logistic import fit_logistic, sigmoid
 
-LIKELY, UNLIKELY = np.array([1.0, 2.0, 0.0]), np.array([1.0, -2.0, 0.0])
+LIKELY, UNLIKELY = np.array([1.0, 2.0, 0.0, 0.0]), np.array([1.0, -2.0, 0.0, 0.0])
 
 
 def _value() -> CaseValue:
-    return CaseValue(np.array([0.0, 1.0, 0.0]))
+    return CaseValue(np.array([0.0, 1.0, 0.0, -16.0]))
 
 
 def test_the_prediction_is_the_mixture_of_fitting_and_not_fitting():
@@ -32,14 +32,14 @@ def test_each_rate_is_counted_where_everything_is_known():
         value.observe(LIKELY, shown=True, reward=1.0, fitted=float(i < 11), weight=1.0)
     prediction = value.predict(LIKELY)
     assert prediction.baseline == pytest.approx((1 + 6) / (2 + 8))
-    assert float(value.predict(np.array([1.0, 1e3, 0.0])).utility) == pytest.approx((32 + 11) / (36 + 11))
+    assert float(value.predict(np.array([1.0, 1e3, 0.0, 0.0])).utility) == pytest.approx((32 + 11) / (36 + 11))
     misfit = 8 * 0.75 * 0.7
-    assert float(value.predict(np.array([1.0, -1e3, 0.0])).utility) == pytest.approx((misfit + 5) / (8 + 5))
+    assert float(value.predict(np.array([1.0, -1e3, 0.0, 0.0])).utility) == pytest.approx((misfit + 5) / (8 + 5))
 
 
 def test_a_ranking_that_is_sure_of_itself_and_wrong_is_seen_through():
     value, rng = _value(), np.random.default_rng(0)
-    sure = np.array([1.0, 4.0, 0.0])
+    sure = np.array([1.0, 4.0, 0.0, 0.0])
     assert float(value.predict(sure).utility) > 0.8
     for _ in range(200):
         won = rng.random() < 0.2
@@ -128,7 +128,7 @@ def test_logistic_regression_of_nothing_is_its_prior():
 def test_a_new_memory_decides_by_expectation_whatever_the_draw():
     value = _value()
     assert all(value.worth_showing(LIKELY, np.random.default_rng(seed)) for seed in range(50))
-    assert not any(value.worth_showing(np.array([1.0, -6.0, 0.0]), np.random.default_rng(seed)) for seed in range(50))
+    assert not any(value.worth_showing(np.array([1.0, -6.0, 0.0, 0.0]), np.random.default_rng(seed)) for seed in range(50))
 
 
 @pytest.mark.slow
@@ -144,3 +144,16 @@ def test_where_nothing_tells_what_an_unshown_case_would_have_done_it_is_put_to_t
             shown.append(show)
         recovered += sum(shown[-100:]) >= 80
     assert recovered >= 7  # drawing the rates alone: 5 and fewer
+
+
+def test_what_may_be_unrelated_is_not_shown_until_outcomes_say_that_it_helps():
+    value, unrelated = _value(), np.array([1.0, 3.9, -2.5, 1.0])
+    assert not value.worth_showing(unrelated, np.random.default_rng(0))
+    assert not value.unrelated_help
+    value.observe(unrelated, shown=False, reward=1.0, fitted=0.0, weight=1.0)
+    assert not value.worth_showing(unrelated, np.random.default_rng(0))
+    for _ in range(6):
+        value.observe(unrelated, shown=False, reward=1.0, fitted=1.0, weight=1.0)
+    value.observe(None, shown=False, reward=0.0, fitted=None, weight=8.0)
+    assert value.worth_showing(unrelated, np.random.default_rng(0))
+    assert value.unrelated_help

@@ -8,7 +8,7 @@ import pytest
 from inside import engine_of
 
 from cascade_memory import CascadeMemory
-from cascade_memory.domain.recall import Candidate, Explanation
+from cascade_memory.domain.explanation import Candidate, Explanation
 
 _EVIL = "<script>alert('x')</script><img src=x onerror=y>"
 

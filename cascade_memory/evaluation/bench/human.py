@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cascade_memory.domain.recall import Candidate
+from cascade_memory.domain.explanation import Candidate
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.stage import Stage
 from cascade_memory.evaluation.solver import Attempt
