@@ -13,7 +13,7 @@ from cascade_memory.cli.opening import existing, place
 from cascade_memory.cli.sources import filters
 from cascade_memory.cli.tables import print_record, print_table, print_text
 from cascade_memory.domain.case import Case
-from cascade_memory.domain.display import by_whom, moment, number, shorten
+from cascade_memory.domain.display import by_whom, counted, moment, number, shorten
 from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.trajectory import solution_text
 from cascade_memory.domain.trust import named
@@ -56,8 +56,8 @@ def show(options: argparse.Namespace) -> int:
         "made by": by_whom(case.actor, case.channel),
         "trust": named(case.trust),
         "episode": case.episode_id or "none: it was added",
-        "verified": f"{case.copies:,} times",
-        "shown": f"{case.shown:,} times, total reward {number(case.succeeded)}",
+        "verified": counted(case.copies, "time"),
+        "shown": f"{counted(case.shown, 'time')}, total reward {number(case.succeeded)}",
         **({"metadata": json.dumps(dict(case.metadata), ensure_ascii=False)} if case.metadata else {}),
     }
     print_record(case.id, fields)
@@ -83,7 +83,7 @@ def episodes(options: argparse.Namespace) -> int:
     for one in found:
         judged = "" if one.reward is None else f", reward {one.reward:g} from {one.source}"
         held_out = ", held out" if one.arm == "holdout" else ""
-        state = f"{one.status}{judged}{held_out}, opened {moment(one.opened_at)}, {len(one.cases)} cases shown"
+        state = f"{one.status}{judged}{held_out}, opened {moment(one.opened_at)}, {counted(len(one.cases), 'case')} shown"
         asked = {} if one.actor is None else {"asked by": by_whom(one.actor, one.channel)}
         print_record(one.id, {"status": state, **asked, "task": shorten(one.query, _READABLE)})
     _count(options, len(found), "episodes")

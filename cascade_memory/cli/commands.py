@@ -22,7 +22,7 @@ from cascade_memory.cli.opening import existing, place
 from cascade_memory.cli.secrets import doctor_secrets
 from cascade_memory.cli.tables import LiveDemo, print_record, print_table, print_whole
 from cascade_memory.cli.targets import check_picture, check_writable
-from cascade_memory.domain.display import shorten
+from cascade_memory.domain.display import counted, shorten
 from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.trajectory import solution_text
 from cascade_memory.domain.validation import check_path
@@ -54,7 +54,7 @@ def demo(options: argparse.Namespace) -> int:
         _print_json({"simulated": True, "embedder": result.embedder, "success": successes, "plot": plot})
         return 0
     rows = [[name, f"{100 * both:.1f} %", f"{100 * last:.1f} %"] for name, (both, last) in rates.items()]
-    print_table(f"success on {options.tasks} tasks", ["", "all tasks", "last fifth"], rows)
+    print_table(f"success on {counted(options.tasks, 'task')}", ["", "all tasks", "last fifth"], rows)
     print(
         f"SIMULATED solver: it solves {ZERO_SHOT:.0%} of the tasks alone and 97% with a fitting case; "
         f"a misleading case spoils {MISLED:.0%} of its successes. Embedder: {result.embedder}."
@@ -108,14 +108,14 @@ def rebuild(options: argparse.Namespace) -> int:
     with existing(options) as memory:
         memory.rebuild()
         cases = memory.stats(everywhere=True).cases
-    _done(options, {"rebuilt": cases}, f"Chroma was rebuilt with {cases:,} cases")
+    _done(options, {"rebuilt": cases}, f"Chroma was rebuilt with {counted(cases, 'case')}")
     return 0
 
 
 def reindex(options: argparse.Namespace) -> int:
     """Embed all cases again, with another embedder."""
     cases = reindex_folder(options.path, options.embedder, progress=None if not options.json else False)
-    _done(options, {"reindexed": cases, "embedder": options.embedder}, f"{cases:,} cases embedded again")
+    _done(options, {"reindexed": cases, "embedder": options.embedder}, f"{counted(cases, 'case')} embedded again")
     return 0
 
 
@@ -144,7 +144,7 @@ def import_(options: argparse.Namespace) -> int:
         embedder = "stored" if _is_there(options) else StoredVectors(header["embedder"], header["dimension"])
         with CascadeMemory(options.path, embedder=embedder, chroma=options.chroma) as memory:
             count = memory.import_(itertools.chain([first], lines), actor=actor(options))
-    _done(options, {"imported": count}, f"{count:,} records imported")
+    _done(options, {"imported": count}, f"{counted(count, 'record')} imported")
     return 0
 
 

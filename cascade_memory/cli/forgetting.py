@@ -11,6 +11,7 @@ from typing import Any
 from cascade_memory.cli.browsing import parsed_where
 from cascade_memory.cli.deciding import named_or_login
 from cascade_memory.cli.opening import existing, place
+from cascade_memory.domain.display import counted
 from cascade_memory.domain.trust import CHANNELS
 from cascade_memory.errors import InvalidInput
 from cascade_memory.insight.stats import Receipt
@@ -94,7 +95,7 @@ def _preview(options: argparse.Namespace, would: Receipt) -> int:
         return 0
     print(f"would be forgotten: {_in_words(held)}")
     if would.brought_back:
-        print(f"would come back: {len(would.brought_back):,} cases that had made room")
+        print(f"would come back: {counted(len(would.brought_back), 'case')} that had made room")
     _print_copies(would)
     return 0
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from cascade_memory.cli.opening import existing
 from cascade_memory.cli.tables import print_record, print_table
-from cascade_memory.domain.display import by_whom, moment, number
+from cascade_memory.domain.display import by_whom, counted, moment, number
 from cascade_memory.domain.trust import CHANNELS, LEVELS
 from cascade_memory.visible import on_one_line
 
@@ -43,8 +43,8 @@ def sources(options: argparse.Namespace) -> int:
         worked = f", success {number(one.succeeded / one.shown)}" if one.shown else ""
         judged = f", mean reward {number(one.mean_reward)}" if one.outcomes else ""
         fields = {
-            "cases": f"{one.cases:,}, shown {one.shown:,} times{worked}",
-            "episodes": f"{one.episodes:,} asked, {one.outcomes:,} outcomes{judged}",
+            "cases": f"{one.cases:,}, shown {counted(one.shown, 'time')}{worked}",
+            "episodes": f"{one.episodes:,} asked, {counted(one.outcomes, 'outcome')}{judged}",
             "seen": f"{moment(one.first_seen)} to {moment(one.last_seen)}",
         }
         print_record(by_whom(one.actor, one.channel), fields)

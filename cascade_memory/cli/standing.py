@@ -9,7 +9,7 @@ import json
 from cascade_memory.cli.deciding import named_or_login
 from cascade_memory.cli.opening import existing
 from cascade_memory.cli.tables import print_record
-from cascade_memory.domain.display import number
+from cascade_memory.domain.display import counted, number
 from cascade_memory.domain.standing import ActorStanding
 
 
@@ -31,7 +31,7 @@ def decide(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({options.command: options.actor, "cases": moved}, indent=2))
     else:
-        print(f"{moved:,} cases are {done}")
+        print(f"{counted(moved, 'case')} {'is' if moved == 1 else 'are'} {done}")
     return 0
 
 
@@ -44,7 +44,7 @@ def standings(options: argparse.Namespace) -> int:
         return 0
     for one in found:
         print_record(one.actor, _fields(one))
-    print(f"{len(found):,} actors")
+    print(counted(len(found), "actor"))
     return 0
 
 

@@ -10,7 +10,7 @@ from cascade_memory.cli.arguments import positive
 from cascade_memory.cli.deciding import named_or_login
 from cascade_memory.cli.opening import existing
 from cascade_memory.cli.tables import print_record
-from cascade_memory.domain.display import shorten
+from cascade_memory.domain.display import counted, shorten
 
 DECISIONS = {
     "retire": "never give a warning again",
@@ -48,7 +48,7 @@ def list_(options: argparse.Namespace) -> int:
     for one in found:
         print_record(one.id, {name: shorten(value, _READABLE) for name, value in one.rows()})
     left = len(matching) - len(found)
-    print(f"{len(found):,} warnings" + (f"; --limit N and --all show the other {left:,}" if left else ""))
+    print(counted(len(found), "warning") + (f"; --limit N and --all show the other {left:,}" if left else ""))
     return 0
 
 

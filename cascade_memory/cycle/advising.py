@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from cascade_memory.domain.display import counted
 from cascade_memory.domain.failure_warning import Blamed, FailureWarning
 from cascade_memory.domain.fencing import fence_mark
 from cascade_memory.visible import fitting
@@ -43,7 +44,7 @@ def advice_text(warning: FailureWarning, *, locked: bool = False) -> str:
         ("What worked instead", "" if warning.advice else warning.instead),
     ]
     shown = [f"{name}: {_one_field(text)}" for name, text in fields if text.strip()]
-    times = "once" if warning.times == 1 else f"{warning.times:,} times"
+    times = "once" if warning.times == 1 else counted(warning.times, "time")
     shown.append(f"It went wrong {times}, as {_JUDGES.get(warning.source, 'a judge')} found.")
     mark = fence_mark([text for _, text in fields], shown)
     return "\n".join(

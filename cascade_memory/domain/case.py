@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cascade_memory.domain.display import by_whom
+from cascade_memory.domain.display import by_whom, counted
 from cascade_memory.domain.episode import fingerprint
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.trajectory import Solution, solution_text
@@ -73,8 +73,8 @@ class Case:
             ("source", self.source if self.episode_id is None else f"{self.source}, episode {self.episode_id}"),
             ("made by", by_whom(self.actor, self.channel)),
             ("trust", named(self.trust)),
-            ("verified", f"{self.copies:,} times"),
-            ("shown", f"{self.shown:,} times, with a total reward of {self.succeeded:g}"),
+            ("verified", counted(self.copies, "time")),
+            ("shown", f"{counted(self.shown, 'time')}, with a total reward of {self.succeeded:g}"),
             *((name, str(value)) for name, value in self.metadata.items()),
         ]
         return Card("Case", parts=[Entry(self.query, solution_text(self.solution)), Facts(facts)]).html()

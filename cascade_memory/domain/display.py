@@ -22,6 +22,15 @@ def number(value: float | None) -> str:
     return "–" if value is None or math.isnan(value) else f"{value:.3f}"
 
 
+def counted(count: int, noun: str) -> str:
+    """Say how many there are, with the noun in the singular or in the plural.
+
+    >>> counted(1, "case"), counted(1_200, "case")
+    ('1 case', '1,200 cases')
+    """
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def shorten(text: str, width: int) -> str:
     r"""Shorten a text to one line of at most ``width`` characters.
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cascade_memory.domain.display import number, shorten
+from cascade_memory.domain.display import counted, number, shorten
 from cascade_memory.looks.card import Card, Grid, Notes
 from cascade_memory.visible import on_one_line, shown_visibly
 
@@ -148,7 +148,7 @@ class Explanation:
                 f"no case was shown: success predicted {number(best.utility)} with the best one, "
                 f"{number(self.baseline)} without; {behind}"
             )
-        return f"chosen by {self.policy} from {len(self.candidates)} candidates; {behind}"
+        return f"chosen by {self.policy} from {counted(len(self.candidates), 'candidate')}; {behind}"
 
     def __repr__(self) -> str:
         """Summarise in one line; ``print`` shows the table."""
@@ -169,4 +169,4 @@ class Explanation:
 
 def _times(count: float) -> str:
     rounded = round(count)
-    return "once" if rounded == 1 else f"{rounded} times"
+    return "once" if rounded == 1 else counted(rounded, "time")

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.domain.display import moment, number
+from cascade_memory.domain.display import counted, moment, number
 from cascade_memory.looks.card import Card, Facts
 from cascade_memory.visible import shown_visibly
 
@@ -120,7 +120,7 @@ class FailureWarning:
             ("happened", self.happened),
             *([("instead", self.instead)] if self.instead else []),
             *([("advice", self.advice)] if self.advice else []),
-            ("failed", f"{self.times:,} times, last on {moment(self.last_at)}, on the word of: {self.source}"),
+            ("failed", f"{counted(self.times, 'time')}, last on {moment(self.last_at)}, on the word of: {self.source}"),
             *([("runs of", who)] if who else []),
             ("warned", _came(tally.warned, tally.warned_repeated, tally.warned_reward)),
             ("silent", _came(tally.silent, tally.silent_repeated, tally.silent_reward)),
@@ -160,4 +160,4 @@ def _came(count: int, repeated: int, reward: float) -> str:
     """Say how the episodes ended in which an agent was warned, or was not."""
     if not count:
         return "in no episode that has ended"
-    return f"in {count:,} episodes, {repeated:,} repeated it, mean reward {number(reward / count)}"
+    return f"in {counted(count, 'episode')}, {repeated:,} repeated it, mean reward {number(reward / count)}"

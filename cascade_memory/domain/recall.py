@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from cascade_memory.domain.cost import Cost, Spent
-from cascade_memory.domain.display import number, shorten
+from cascade_memory.domain.display import counted, number, shorten
 from cascade_memory.domain.explanation import Explanation
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.trajectory import Solution, Step, solution_text
@@ -232,7 +232,7 @@ class Recall:
 
     def __repr__(self) -> str:
         """Summarise in one short line, without the cases: these may be long and cannot be trusted."""
-        found, error = f"{len(self.cases)} cases", on_one_line(self.error or "")
+        found, error = counted(len(self.cases), "case"), on_one_line(self.error or "")
         state = found if self.error is None else f"{found}, unrecorded: {error}" if self.cases else f"failed: {error}"
         return f"Recall({state}, episode_id={visible(repr(self.episode_id))})"
 
@@ -241,6 +241,6 @@ class Recall:
         notes = [why.summary, f"episode {self.episode_id}"]
         if self.error is not None:
             notes.insert(0, f"recall {'was not recorded' if self.cases else 'failed'}: {self.error}")
-        said = f"{len(self.cases)} of {len(why.candidates)} cases for {shorten(self.query, 80)!r}"
+        said = f"{len(self.cases)} of {counted(len(why.candidates), 'case')} for {shorten(self.query, 80)!r}"
         state = "bad" if self.error is not None else ""
         return Card("Recall", said, [*(case.entry() for case in self.cases), Notes(notes)], state=state).html()

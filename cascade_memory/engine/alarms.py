@@ -7,6 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
+from cascade_memory.domain.display import counted
 from cascade_memory.domain.records import Settled
 from cascade_memory.domain.reward_channel import HOUR, burst_of
 from cascade_memory.engine.request import Judgement
@@ -31,9 +32,9 @@ class Alarms:
             return
         who = f"actor {judgement.actor!r} in namespace {judgement.namespace!r}, source {judgement.source!r}"
         if settled.capped:
-            self.sound(f"{who}: more than {judgement.cap:,} rewards within an hour; those beyond teach nothing")
+            self.sound(f"{who}: more than {counted(judgement.cap, 'reward')} within an hour; those beyond teach nothing")
         if settled.within_a_minute >= (many := burst_of(judgement.cap)):
-            self.sound(f"{who}: a burst of {many:,} rewards or more within a minute")
+            self.sound(f"{who}: a burst of {counted(many, 'reward')} or more within a minute")
 
     def sound(self, text: str) -> None:
         """Raise an alarm; log it if it was not raised within the last hour."""

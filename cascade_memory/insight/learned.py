@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from cascade_memory.domain.display import number
+from cascade_memory.domain.display import counted, number
 from cascade_memory.ports.policy import Policy, SaysWhatItLearned
 
 _NOTABLE = 0.1  # smallest change of a weight that is told
@@ -40,9 +40,9 @@ class Learned:
         by = "hindsight"
         if self.trust is not None:
             by = f"rewards alone, since solutions do not recur; trust in them for the signals {self.trust:.2f} of 1"
-        lines = [f"from {self.rewards:,} rewards, by {by}", f"weights: {', '.join(changes) or 'as before any reward'}"]
+        lines = [f"from {counted(self.rewards, 'reward')}, by {by}", f"weights: {', '.join(changes) or 'as before any reward'}"]
         if self.families:
-            lines.append(f"{len(self.families):,} families of cases, the largest with {self.families[0]:,} cases")
+            lines.append(f"{len(self.families):,} families of cases, the largest with {counted(self.families[0], 'case')}")
         if self.shows_unrelated:
             lines.append("cases that seem unrelated to a task are shown as well, since they were found to help")
         return lines

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from cascade_memory.domain.display import counted
 from cascade_memory.errors import InvalidInput, MissingExtra
 from cascade_memory.looks.card import Card
 from cascade_memory.looks.card import Picture as Panels
@@ -58,7 +59,7 @@ class Plot:
 
     def __repr__(self) -> str:
         """Summarise in one line."""
-        return f"Plot({self._episodes:,} episodes)"
+        return f"Plot({counted(self._episodes, 'episode')})"
 
     def _repr_html_(self) -> str:
         return Card("Success and regret", f"{self._episodes:,} rewarded episodes", [Panels(self.panels)]).html()
@@ -104,5 +105,5 @@ def success_panel(rewards: Rewards, window: int) -> Panel:
 def _regret_panel(rewards: Rewards) -> Panel:
     sums = list(itertools.accumulate(1.0 - value for value, _ in rewards))
     points = thinned([(float(place), missed) for place, missed in enumerate(sums, 1)])
-    words = f"{sums[-1]:,.1f} rewards missed in {len(rewards):,} episodes, compared with success in every one."
+    words = f"{sums[-1]:,.1f} rewards missed in {counted(len(rewards), 'episode')}, compared with success in every one."
     return Panel("Regret: rewards missed so far", "episode", [Curve("", points, _LOOKS[_ALL])], words)

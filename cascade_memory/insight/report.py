@@ -8,7 +8,7 @@ from typing import Any
 from cascade_memory.bandit.intervals import Interval
 from cascade_memory.bandit.off_policy import Estimates
 from cascade_memory.domain.cost import Costs
-from cascade_memory.domain.display import number
+from cascade_memory.domain.display import counted, number
 from cascade_memory.domain.failure_warning import Tally
 from cascade_memory.insight.learned import Learned
 from cascade_memory.insight.plot import success_panel
@@ -28,7 +28,7 @@ class Arm:
 
     def __str__(self) -> str:
         """Format as one line."""
-        return f"{_level(self.success)}, {self.judged:,} of {self.opened:,} episodes judged"
+        return f"{_level(self.success)}, {self.judged:,} of {counted(self.opened, 'episode')} judged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class Calibration:
         """Format as one line."""
         return (
             f"{number(self.predicted)} predicted, {number(self.came)} observed; "
-            f"Brier {number(self.brier)}, calibration error {number(self.error)} over {self.predictions:,} episodes"
+            f"Brier {number(self.brier)}, calibration error {number(self.error)} over {counted(self.predictions, 'episode')}"
         )
 
 
@@ -109,7 +109,7 @@ class ShadowReport:
     def lines(self) -> list[str]:
         """Describe the results in lines of text."""
         same = _share(self.same, self.recalls)
-        lines = [f"{self.policy}: the same choice as the ranker in {same} of {self.recalls:,} episodes"]
+        lines = [f"{self.policy}: the same choice as the ranker in {same} of {counted(self.recalls, 'episode')}"]
         if self.compared:
             lines.append(
                 f"where a candidate had the solution ({self.compared:,} solved episodes), it would have shown a right case in "
@@ -130,7 +130,7 @@ class ShadowReport:
         if value.episodes >= self.watched:
             return ""
         of_one_choice = "those with one recall of at most one case and no forgotten candidate"
-        return f" (from {value.episodes:,} of {self.watched:,} episodes, including held-out ones: {of_one_choice})"
+        return f" (from {value.episodes:,} of {counted(self.watched, 'episode')}, including held-out ones: {of_one_choice})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +219,7 @@ class Report:
     def __repr__(self) -> str:
         """Summarise in one line; ``print`` shows everything."""
         lift = "unknown" if self.lift is None else str(self.lift)
-        return f"Report({self.episodes:,} episodes, lift {lift})"
+        return f"Report({counted(self.episodes, 'episode')}, lift {lift})"
 
     def __str__(self) -> str:
         """Format as lines of text; numbers in brackets are 95 % intervals."""
@@ -247,7 +247,7 @@ class Report:
 def _repeats(tally: Tally) -> list[str]:
     """Say how often mistakes were repeated after a warning, and where chance stayed silent."""
     arms = (("after a warning", tally.warned_repeated, tally.warned), ("in silence", tally.silent_repeated, tally.silent))
-    said = [f"{name} in {_share(repeated, count)} of {count:,} episodes" for name, repeated, count in arms if count]
+    said = [f"{name} in {_share(repeated, count)} of {counted(count, 'episode')}" for name, repeated, count in arms if count]
     return [f"the mistake was repeated {', '.join(said)}"] if said else []
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, overload
 
-from cascade_memory.domain.display import by_whom, moment, number, shorten
+from cascade_memory.domain.display import by_whom, counted, moment, number, shorten
 from cascade_memory.domain.provenance import ChangedCase, SourceRow
 from cascade_memory.domain.trust import named
 from cascade_memory.errors import MissingExtra
@@ -123,12 +123,18 @@ class Diff:
         counts = [
             f"{by_whom(*source)}: {came:,} came, {went:,} went" for source, (came, went) in list(self.by_source().items())[:10]
         ]
-        forgotten = [f"{self.forgotten:,} cases were forgotten"] if self.forgotten else []
-        return [f"since {moment(self.since)}: {len(self.came):,} cases came, {len(self.went):,} went", *counts, *forgotten]
+        forgotten = [f"forgotten: {counted(self.forgotten, 'case')}"] if self.forgotten else []
+        return [
+            f"since {moment(self.since)}: {counted(len(self.came), 'case')} came, {len(self.went):,} went",
+            *counts,
+            *forgotten,
+        ]
 
     def __repr__(self) -> str:
         """Summarise in one line."""
-        return visible(f"Diff({len(self.came)} cases came and {len(self.went)} went in namespace {self.namespace!r})")
+        return visible(
+            f"Diff({counted(len(self.came), 'case')} came and {len(self.went)} went in namespace {self.namespace!r})"
+        )
 
     def __str__(self) -> str:
         """Format as plain text."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from cascade_memory.domain.display import no_namespace, number
+from cascade_memory.domain.display import counted, no_namespace, number
 from cascade_memory.looks.card import Card, Facts, Notes
 from cascade_memory.visible import on_one_line, shown_visibly
 
@@ -55,7 +55,7 @@ class Stats:
 
     def rows(self) -> list[tuple[str, str]]:
         """List the rows of the table, each with a name and a value."""
-        of = f"{self.cases:,} ({self.solutions:,} distinct solutions, {self.copies:,} verifications)"
+        of = f"{self.cases:,} ({self.solutions:,} distinct solutions, {counted(self.copies, 'verification')})"
         states = (
             f"{self.episodes:,} ({self.open:,} open, {self.settled - self.reported:,} rewarded, "
             f"{self.censored:,} censored, {self.expired:,} expired)"
@@ -88,7 +88,7 @@ class Stats:
         return "\n".join(f"{name:<12}{on_one_line(value)}" for name, value in self.rows())
 
     def _repr_html_(self) -> str:
-        return Card("Memory", f"{self.cases:,} cases", [Facts(self.rows())]).html()
+        return Card("Memory", counted(self.cases, "case"), [Facts(self.rows())]).html()
 
 
 @shown_visibly
@@ -171,7 +171,7 @@ class Receipt:
     def summary(self) -> str:
         """Describe the counts in words."""
         gone = ", ".join(f"{count:,} {what}" for what, count in self.counts.items())
-        return "; ".join([gone, *([f"{len(self.brought_back):,} cases brought back"] if self.brought_back else [])])
+        return "; ".join([gone, *([f"{counted(len(self.brought_back), 'case')} brought back"] if self.brought_back else [])])
 
     def _repr_html_(self) -> str:
         rows = [
@@ -180,7 +180,7 @@ class Receipt:
         ]
         more = [f"may still hold some of it: {one}" for one in self.stale] + [f"a name stays: {one}" for one in self.names]
         if self.made_after:
-            more.append(f"{len(self.made_after):,} cases were made by others after they had seen it, and stay")
+            more.append(f"staying, since others made them after they had seen it: {counted(len(self.made_after), 'case')}")
         return Card("Forgotten", parts=[Facts(rows), Notes(more)]).html()
 
     def as_dict(self) -> dict[str, Any]:

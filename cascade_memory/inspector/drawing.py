@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 
 from cascade_memory.bandit.intervals import Interval
+from cascade_memory.domain.display import counted
 from cascade_memory.insight.report import Bin
 
 _WIDTH, _HEIGHT = 640, 240
@@ -69,7 +70,7 @@ def over_time(label: str, lines: Sequence[Line], last: int) -> Markup:
     """Draw rates between 0 and 1 over the episodes."""
     canvas = _Canvas(label, x=(1, max(2, last)), y=(0.0, 1.0))
     middle = max(1, last // 2)
-    canvas.axes(_percents(0, 25, 50, 75, 100), [(1, "1"), (middle, f"{middle:,}"), (last, f"{last:,} episodes")])
+    canvas.axes(_percents(0, 25, 50, 75, 100), [(1, "1"), (middle, f"{middle:,}"), (last, counted(last, "episode"))])
     for line in lines:
         canvas.path(line)
     return canvas.done()
@@ -80,7 +81,7 @@ def surprise(label: str, line: Line, last: int) -> Markup:
     reach = max(0.2, math.ceil(10 * max((abs(y) for _, y in line.points), default=0.0)) / 10)
     canvas = _Canvas(label, 180, x=(1, max(2, last)), y=(-reach, reach))
     points = f"{100 * reach:.0f}"
-    canvas.axes([(-reach, f"−{points}"), (0.0, "0"), (reach, f"+{points}")], [(1, "1"), (last, f"{last:,} episodes")])
+    canvas.axes([(-reach, f"−{points}"), (0.0, "0"), (reach, f"+{points}")], [(1, "1"), (last, counted(last, "episode"))])
     canvas.segment("zero", (1, 0.0), (max(2, last), 0.0))
     canvas.path(line)
     return canvas.done()
@@ -94,7 +95,7 @@ def calibration(label: str, bins: Sequence[Bin]) -> Markup:
     most = max((one.episodes for one in bins), default=1)
     for one in bins:
         radius = 4 + 8 * math.sqrt(one.episodes / most)
-        title = f"{one.predicted:.0%} predicted, {one.came:.0%} observed in {one.episodes:,} episodes"
+        title = f"{one.predicted:.0%} predicted, {one.came:.0%} observed in {counted(one.episodes, 'episode')}"
         canvas.parts.append(
             f'<circle class="dot" cx="{canvas.x(one.predicted):.1f}" cy="{canvas.y(one.came):.1f}" r="{radius:.1f}">'
             f"<title>{escape(title)}</title></circle>"

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from cascade_memory.bandit import intervals
 from cascade_memory.bandit.intervals import Interval
+from cascade_memory.domain.display import counted
 from cascade_memory.domain.viewed import JudgedEpisode
 from cascade_memory.errors import CascadeError
 from cascade_memory.insight.report import Report
@@ -123,10 +124,10 @@ def drift(surprises: Sequence[float]) -> str | None:
 def _in_words(found: Interval, recent: int) -> str:
     points = f"{100 * found.estimate:+.0f} points ({100 * found.low:+.0f} to {100 * found.high:+.0f})".replace("-", "−")
     if found.low > 0:
-        return f"The last {recent:,} episodes went better than predicted before: {points}."
+        return f"The last {counted(recent, 'episode')} went better than predicted before: {points}."
     if found.high < 0:
-        return f"The last {recent:,} episodes went worse than predicted before: {points}. Something may have changed."
-    return f"No drift: the last {recent:,} episodes differ from the predictions as those before did, {points}."
+        return f"The last {counted(recent, 'episode')} went worse than predicted before: {points}. Something may have changed."
+    return f"No drift: the last {counted(recent, 'episode')} differ from the predictions as those before did, {points}."
 
 
 def health(view: View) -> Rendered:

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 
 from cascade_memory.cycle.learn import WINDOW, needs_rebuild
+from cascade_memory.domain.display import counted
 from cascade_memory.domain.records import Change
 from cascade_memory.learning.columns import columns_of
 from cascade_memory.learning.ranker import Ranker
@@ -316,5 +317,5 @@ class Learner:
         fitted = getattr(self.encoder, "fitted_outcomes", 0)
         if not fitted:
             return ()
-        weights = f"the weights of {self.identity} in {self._name!r}, which were fitted to {fitted:,} outcomes"
+        weights = f"the weights of {self.identity} in {self._name!r}, which were fitted to {counted(fitted, 'outcome')}"
         return (f"{weights}: memory.refit() fits them again",)

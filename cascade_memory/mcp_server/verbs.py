@@ -13,6 +13,7 @@ from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.cycle.reuse import MAX_CASE_CHARS
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.digests import digest
+from cascade_memory.domain.display import counted
 from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.recall import Recall
@@ -73,8 +74,23 @@ class Verbs:
         if found.ticket is not None:
             answer["ticket"] = found.ticket
         answer["cases"] = _shown(found)
-        answer["about"] = ABOUT if found.cases else _why_none(found)
+        answer["about"] = ABOUT if found.cases else self._why_none(found)
         return answer
+
+    def _why_none(self, found: Recall) -> str:
+        if found.error is not None:
+            return "The memory failed just now; go on without it."
+        if found.arm == "holdout":
+            return "This episode was chosen to run without memory; solve the task on your own."
+        if found.abstained:
+            return "No earlier case is related to this task and expected to help; solve the task on your own."
+        waiting = self.memory.stats().reported
+        if waiting:
+            return (
+                f"No case is stored yet. Until a person confirms it on the host (cascade-memory pending), nothing is shown of "
+                f"what agents said: {counted(waiting, 'report')} so far. Solve the task on your own."
+            )
+        return "Nothing is stored yet; solve the task on your own."
 
     def report_outcome(
         self,
@@ -237,16 +253,6 @@ def _shown(found: Recall) -> list[dict[str, Any]]:
             shown["predicted_success"] = round(case.utility, 3)
         cases.append(shown)
     return cases
-
-
-def _why_none(found: Recall) -> str:
-    if found.error is not None:
-        return "The memory failed just now; go on without it."
-    if found.arm == "holdout":
-        return "This episode was chosen to run without memory; solve the task on your own."
-    if found.abstained:
-        return "No earlier case is expected to help; solve the task on your own."
-    return "Nothing is stored yet; solve the task on your own."
 
 
 def _case(case: Case) -> dict[str, Any]:

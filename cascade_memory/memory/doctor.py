@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from cascade_memory.domain.display import counted
 from cascade_memory.engine.embedding import sample, strangers
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.mirror_mark import CHANGED
@@ -112,7 +113,7 @@ def _orphans(engine: Engine) -> Check:
 def _clock(engine: Engine) -> Check:
     ledger, now = engine.parts.ledger, time.time()
     ahead = ledger.maintenance.ahead_of(now + _TOLERANCE)
-    detail = f"{ahead:,} times are in the future: the clock was set back" if ahead else "no time is in the future"
+    detail = f"{counted(ahead, 'time')} in the future: the clock was set back" if ahead else "no time is in the future"
     return Check("clock", not ahead, detail, lambda: ledger.maintenance.bring_back(now))
 
 
@@ -135,7 +136,7 @@ def _indexes(engine: Engine) -> Iterator[Check]:
         indexed = sum(len(rows) for rows in usable) if state is None else state.index.count
         stored = ledger.cases.count(namespace_id, hidden=False)
         if stored != indexed or len(namespaces) <= _LISTED:
-            yield Check(f"index of {name!r}", stored == indexed, f"{stored:,} cases stored, {indexed:,} indexed")
+            yield Check(f"index of {name!r}", stored == indexed, f"{counted(stored, 'case')} stored, {indexed:,} indexed")
         else:
             in_order += 1
     if in_order:
@@ -155,7 +156,9 @@ def _vectors(engine: Engine) -> Check:
     except Exception as error:  # noqa: BLE001 - the model is missing or fails: then the vectors cannot be compared
         return Check("vectors", ok=True, detail=f"all of the same length; not compared: embedding failed ({error})")
     detail = f"{strange} of {len(some)} checked cases have a vector that {embedder.identity!r} did not make: {todo}"
-    return Check("vectors", not strange, detail if strange else f"{len(some)} cases embedded again: the same vectors")
+    return Check(
+        "vectors", not strange, detail if strange else f"{counted(len(some), 'case')} embedded again: the same vectors"
+    )
 
 
 def _encoders(engine: Engine) -> Check:

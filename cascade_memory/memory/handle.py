@@ -13,7 +13,7 @@ from cascade_memory.cycle.reuse import Template, render
 from cascade_memory.domain.actions import check_actor
 from cascade_memory.domain.case_text import CaseText, task_alone
 from cascade_memory.domain.cost import Costs
-from cascade_memory.domain.display import shorten
+from cascade_memory.domain.display import counted, shorten
 from cascade_memory.domain.episode import check_source, check_sources
 from cascade_memory.domain.exposure import Exposure
 from cascade_memory.domain.metadata import MetadataValue
@@ -369,7 +369,7 @@ class Handle:
             cases = int(self._engine.parts.ledger.insight.counts(self._namespace_id(None))["cases"])
         except (CascadeError, OSError):
             return f"CascadeMemory({self.place}, unreadable)"
-        return visible(f"CascadeMemory({self.place}, {cases} cases, namespace={self._namespace!r})")
+        return visible(f"CascadeMemory({self.place}, {counted(cases, 'case')}, namespace={self._namespace!r})")
 
     def _repr_html_(self) -> str:
         if self._closed:
