@@ -82,6 +82,8 @@ def _mirror(folder: Path, ledger: Ledger, server: str | None) -> ChromaFolder | 
 def check_there(path: str | os.PathLike[str]) -> Path:
     """Return the folder of an existing memory; raise if there is none, since a mistyped path must not create a new memory."""
     root = check_path(path, "path")
+    if root.is_file():
+        raise InvalidInput(f"{str(path)!r} is a file, and a memory is a folder")
     if not (root / LEDGER).is_file():
         raise InvalidInput(f"there is no memory in {str(path)!r}; CascadeMemory({str(path)!r}) would create one")
     return root

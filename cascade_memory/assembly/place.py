@@ -12,7 +12,7 @@ from cascade_memory.domain.quoting import quoted
 from cascade_memory.domain.validation import check_path
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.parts import Parts
-from cascade_memory.errors import InvalidInput
+from cascade_memory.errors import InvalidInput, MissingExtra
 from cascade_memory.lazy import load
 from cascade_memory.ports.ledger import Ledger
 
@@ -64,6 +64,9 @@ def place_of(path: object) -> Place:
 
 
 def _database(url: str) -> Place:
-    remedy = 'which comes with the extra "postgres": pip install "cascade-memory[postgres]"'
-    database = load("cascade_memory.assembly", "Database", {"Database": "database"}, optional=("psycopg",), remedy=remedy)
+    try:
+        database = load("cascade_memory.assembly", "Database", {"Database": "database"}, optional=("psycopg",))
+    except MissingExtra as error:
+        said = 'a memory in PostgreSQL needs the extra "postgres": pip install "cascade-memory[postgres]"'
+        raise MissingExtra(said) from error
     return cast("Place", database(url))

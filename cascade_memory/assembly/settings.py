@@ -71,6 +71,7 @@ def check_same(first: Settings, settings: Settings, place: str) -> None:
         optional = ("limits", "shadow", "vigilance", *(("ranker_options",) if settings.ranker == "auto" else ()))
         asks_nothing = (name in optional and now is None) or (name == "warnings" and now == WarningOptions())
         if not alike and now != "auto" and not asks_nothing:
-            raise InvalidInput(
-                f"{place} is open in this process with {name}={before!r}; open it with the same, or close it there first"
-            )
+            named = f"{name}={before!r}"
+            if name == "limits":  # which are two options
+                named = f"max_cases={getattr(before, 'max_cases', None)} and ttl={getattr(before, 'ttl', None)}"
+            raise InvalidInput(f"{place} is open in this process with {named}; open it with the same, or close it there first")

@@ -119,8 +119,19 @@ def reindex(options: argparse.Namespace) -> int:
     return 0
 
 
+def _check_both(options: argparse.Namespace, verb: str) -> None:
+    """Say which of the two names is missing: with only one, argparse takes it for the file."""
+    if not options.path:
+        stream = "output" if verb == "export" else "input"
+        raise InvalidInput(
+            f"only {options.file!r} was named: name the memory and the file, cascade-memory {verb} MEMORY FILE, where FILE "
+            f"may be - for the standard {stream}"
+        )
+
+
 def export(options: argparse.Namespace) -> int:
     """Export the memory as JSON lines."""
+    _check_both(options, "export")
     if options.file != "-":
         place(options).check_there()
         if check_path(options.file, "the file").is_file() and not options.force:
@@ -137,6 +148,7 @@ def export(options: argparse.Namespace) -> int:
 
 def import_(options: argparse.Namespace) -> int:
     """Import JSON lines."""
+    _check_both(options, "import")
     source = sys.stdin if options.file == "-" else _readable(options.file)
     with source as file:
         lines = lines_of(file)

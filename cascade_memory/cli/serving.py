@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import socket
 import sys
 import threading
 from pathlib import Path
 from typing import Any
 
+from cascade_memory import mcp_server
 from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.cli.log_lines import log_to_standard_error
 from cascade_memory.cli.opening import EMBEDDER, existing, place
@@ -39,6 +41,9 @@ def serve(options: argparse.Namespace) -> int:
             token=tokens_of(options.token_file),
             per_minute=options.rate,
         )
+        _check_free(options.host, options.port)
+    _ = mcp_server.build  # without the extra this raises, before anything is made
+
     # Close the memory before the process ends: on HTTP, the server stops by itself, but then raises the signal again.
     signal.signal(signal.SIGTERM, _leave)
     place(options)
@@ -106,6 +111,21 @@ def _close_on_signal(memory: CascadeMemory) -> None:
 
     for one in _STOP:
         signal.signal(one, signalled)
+
+
+def _check_free(host: str, port: int) -> None:
+    """Raise if somebody else listens already, before the memory is opened."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        with socket.socket(family, kind, protocol) as one:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does
+            one.bind(address)
+    except OSError as error:
+        raise InvalidInput(
+            f"cannot listen on {host}, port {port} ({error.strerror or error}): pass another port with --port, or stop the "
+            "program that uses it"
+        ) from error
 
 
 def tokens_of(file: str | None) -> dict[str, str | None] | None:

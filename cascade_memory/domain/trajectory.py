@@ -164,6 +164,8 @@ def check_solution(solution: object) -> Solution:
         return solution
     if isinstance(solution, (list, tuple)):
         return check_solution(Trajectory(cast("Sequence[Step]", solution)))
+    if not isinstance(solution, str):
+        raise InvalidInput(f"a solution is a string, a Trajectory or a list of steps, not {type(solution).__name__}")
     return check_text(solution, "solution", MAX_SOLUTION_CHARS)
 
 

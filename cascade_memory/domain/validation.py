@@ -32,7 +32,7 @@ LONGEST = 36_525 * 86_400.0  # seconds, a century: locks take no much longer tim
 # Hints for error messages: what to pass instead of an empty text.
 _WANTED = {
     "query": "the text of the task",
-    "solution": "what solved the task, or None where nothing is known",
+    "solution": "what solved the task (a reward may also come without a solution)",
     "namespace": "whose cases these are: any name, such as 'default'",
     "episode_id": "the id that recall() returned",
     "case_id": "the id of a case",

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from cascade_memory.ports.policy import Floats
 
-CHANCE = 0.01  # with which the most similar of many unrelated cases may seem related
+CHANCE = 0.015  # with which the most similar of many unrelated cases may seem related
+_APART = 0.8  # cases of one bank are like each other, so n of them give n^0.8 chances: fitted to five streams and two embedders
 _TAIL = 0.1  # share of the pairs from which the highest similarities are extrapolated
 _LEAST_SPREAD = 0.02
 TEXTS = (
@@ -90,7 +91,7 @@ class Unrelated:
 
     def floors(self, query: NDArray[np.float32], vectors: NDArray[np.float32], *, cases: int) -> Floats:
         """Return, for each case, the cosine that an unrelated one reaches with probability ``CHANCE`` among so many cases."""
-        least = self._begin + self._slope * math.log(_TAIL * max(cases, 1) / CHANCE)
+        least = self._begin + self._slope * math.log(_TAIL * max(cases, 1) ** _APART / CHANCE)
         means, spreads = self._among_texts(vectors)
         mean, spread = self._among_texts(query[None])
         return (2.0 * least + mean / spread + means / spreads) / (1.0 / spread + 1.0 / spreads)

@@ -71,7 +71,8 @@ class Attempt:
 
 def unrecorded(found: Recall, error: Exception) -> Recall:
     """Return a recall that shows its cases and says that it was not written down."""
-    why = f"{type(error).__name__}: {error}; its cases are shown, but it was not written down, and its reward will be ignored"
+    what = "its cases are shown, but it" if found.cases else "it"
+    why = f"{type(error).__name__}: {error}; {what} was not written down, and its reward will be ignored"
     return dataclasses.replace(found, error=why)
 
 

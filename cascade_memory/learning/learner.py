@@ -304,10 +304,12 @@ class Learner:
 
     def close(self, *, thorough: bool = True) -> None:
         """Save, and compact what a short session has added; unless ``thorough``, only where much was learned."""
+        writes = self._ledger.read_only is None  # otherwise the folder cannot be written, either
         much = thorough or self._trainer.takes_long or self._unsaved >= _WORTH_SAVING
-        if much and not self._borrows:
+        if writes and much and not self._borrows:
             self.save()
-        if thorough or (self._since_compaction and self.policy.rewards >= WINDOW // 2):  # with fewer, nothing is old enough
+        old_enough = self._since_compaction and self.policy.rewards >= WINDOW // 2  # with fewer, nothing is
+        if writes and (thorough or old_enough):
             self._compact()
         if self._training is not None:
             self._training.release()

@@ -176,8 +176,8 @@ def forget(
     named = sum([case_ids is not None, where is not None, episode_id is not None, everything, source is not None])
     if named > 1 or not (named or purge):
         raise InvalidInput(
-            "forget needs exactly one of case_ids, where=, episode_id=, everything=True and a source (any of actor=, channel=, "
-            "since= and until=), or purge=True. Who forgets is by="
+            "say what to forget, in one way only: case_ids, where=, episode_id=, a source (actor=, channel=, since=, until=) "
+            "or everything=True. purge=True alone cleans the files of what was forgotten before. (by= only says who forgets.)"
         )
     ledger = engine.parts.ledger
     engine.recording.wait_for()  # else a recall could be recorded after its data was forgotten

@@ -124,8 +124,8 @@ class Memory(ForgettingVerbs, WarningVerbs):
         except Exception as error:  # noqa: BLE001 - a failing memory must not break the agent
             found = self._failed(error, request)
         if found.error is not None:
-            failed = "store a recall" if found.cases else "recall"
-            going_on = "" if found.cases else "; going on without cases"
+            made = found.cases or found.abstained
+            failed, going_on = ("store a recall", "") if made else ("recall", "; going on without cases")
             message = f"cascade_memory could not {failed} ({found.error}){going_on}"
             warn(message, RuntimeWarning, stacklevel=3)
         if not request.search:

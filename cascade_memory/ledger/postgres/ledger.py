@@ -97,6 +97,7 @@ class PostgresArchive(SQLArchive):
 
     def copy_to(self, target: Path) -> dict[str, int]:
         """Refuse, and say what to use."""
+        del target  # a name that is used while a folder is being backed up
         raise InvalidInput(
-            f"a memory in PostgreSQL is backed up with the database: pg_dump --schema=cascade_memory --file={target} URL"
+            "a memory in PostgreSQL is backed up with the database: pg_dump --schema=cascade_memory --file=BACKUP.sql URL"
         )

@@ -1,0 +1,101 @@
+"""What a newcomer gets wrong, and what is said then: one line that says what to do, and nothing is made."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from cascade_memory import CascadeMemory
+from cascade_memory.cli import main
+from cascade_memory.errors import InvalidInput, MissingExtra
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    """Run a command that is refused; return what it says, which must be one line."""
+    assert main([str(word) for word in words]) == 2
+    error = capsys.readouterr().err.strip()
+    assert "Traceback" not in error
+    assert len(error.splitlines()) == 1
+    return error
+
+
+@pytest.mark.parametrize("verb", ["export", "import"])
+def test_one_name_where_two_are_needed(verb: str, tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("CASCADE_MEMORY_URL", raising=False)
+    error = said(capsys, verb, tmp_path / "memory")
+    assert f"cascade-memory {verb} MEMORY FILE, where FILE may be -" in error
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_file_where_a_memory_is_meant(tmp_path: Path, capsys):
+    (tmp_path / "notes.txt").write_text("mine")
+    assert "is a file, and a memory is a folder" in said(capsys, "stats", tmp_path / "notes.txt")
+
+
+def test_a_port_that_somebody_uses(tmp_path: Path, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        error = said(capsys, "serve", "--path", tmp_path / "memory", "--transport", "http", "--port", port)
+    assert f"cannot listen on 127.0.0.1, port {port}" in error
+    assert "pass another port with --port" in error
+    assert not (tmp_path / "memory").exists()
+
+
+def test_a_server_without_its_extra(tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch):
+    for name in [name for name in sys.modules if name.split(".")[0] == "mcp" or name.startswith("cascade_memory.mcp_server.")]:
+        monkeypatch.delitem(sys.modules, name)
+    import cascade_memory.mcp_server as package
+
+    monkeypatch.delitem(vars(package), "build", raising=False)
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    monkeypatch.setitem(sys.modules, "mcp.types", None)
+    assert main(["serve", "--path", str(tmp_path / "memory")]) == 1
+    assert 'pip install "cascade-memory[mcp]"' in capsys.readouterr().err
+    assert not (tmp_path / "memory").exists()
+
+
+def test_a_database_without_its_extra(monkeypatch: pytest.MonkeyPatch):
+    for name in [name for name in sys.modules if name.split(".")[0] == "psycopg"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "cascade_memory.assembly.database", raising=False)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(MissingExtra, match=r'^a memory in PostgreSQL needs the extra "postgres": pip install'):
+        CascadeMemory("postgresql://localhost/memory")
+
+
+def test_what_is_no_solution(ram: CascadeMemory):
+    with pytest.raises(InvalidInput, match=r"solution is empty; pass what solved the task"):
+        ram.add("a", "")
+    for wrong in (None, {"a": 1}):
+        with pytest.raises(InvalidInput, match="a solution is a string, a Trajectory or a list of steps, not"):
+            ram.add("a", wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="a solution is a string, a Trajectory or a list of steps, not dict"):
+        ram.reward(ram.recall("a").episode_id, 1.0, solution={"a": 1})  # type: ignore[arg-type]
+
+
+def test_forgetting_without_saying_what(ram: CascadeMemory):
+    with pytest.raises(InvalidInput, match="say what to forget, in one way only: case_ids, where="):
+        ram.forget()
+
+
+def test_other_limits_than_those_it_is_open_with(tmp_path: Path):
+    with CascadeMemory(tmp_path, embedder="hashing"), pytest.raises(InvalidInput, match="max_cases=None and ttl=None"):
+        CascadeMemory(tmp_path, embedder="hashing", max_cases=5)
+
+
+def test_a_folder_that_may_only_be_read_is_used_and_closed_without_noise(tmp_path: Path, monkeypatch, caplog):
+    with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
+        for i in range(10):
+            memory.reward(memory.recall(f"reset router {i}").episode_id, 1.0, solution="hold the button")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
+        assert memory.health().read_only
+        with pytest.warns(RuntimeWarning, match=r"could not store a recall \(.*; it was not written down"):
+            assert memory.recall("write a poem about autumn").cases == ()
+        with pytest.warns(RuntimeWarning, match="its cases are shown, but it was not written down"):
+            assert memory.recall("reset router 3").cases
+    assert "snapshot" not in caplog.text
