@@ -134,8 +134,8 @@ class CascadeMemory(Memory):
                 source that is not named keeps its cap: 100 for "user", and 1,000 each for "judge" and "agent" (and for all
                 that comes over MCP). {"judge": None} lifts one. What is reported beyond is stored and teaches nothing.
                 Rewards without an actor have no cap.
-            vigilance: Which measures protect against actors who lie; by default all. They concern only the cases and outcomes
-                whose ``actor`` the host names, and cost nothing otherwise.
+            vigilance: Protection against actors who lie; all measures are on by default. They need ``actor=`` with what you
+                store and report, and cost nothing without it.
             warnings: Whether failed runs are kept as warnings, which ``check`` gives to an agent that is about to repeat a
                 mistake; a ``WarningOptions`` says how many, and more.
         """

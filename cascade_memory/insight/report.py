@@ -104,7 +104,7 @@ class ShadowReport:
     def _bounds(value: Estimates) -> str:
         never = f"the ranker could never have made {100 * value.uncovered:.0f} % of these choices"
         bounds = f"it lies between {number(value.bounds.low)} and {number(value.bounds.high)}"
-        return f"{never}; {bounds}; explore=0.1 would narrow this"
+        return f"{never}; {bounds}; the more is explored (explore=), the narrower this gets"
 
     def lines(self) -> list[str]:
         """Describe the results in lines of text."""

@@ -92,8 +92,8 @@ class ActionVerbs(Viewing):
     ) -> str:
         """Say what the right solution would have been; return the id of the case that holds it and is shown from now on.
 
-        The episode gets a new outcome by a human: reward 0, since what was shown did not lead to the right solution, together
-        with that solution, which labels all candidates in hindsight. What was learned from the older outcome is taken back; it
+        The episode gets a new outcome by a human. Its reward is 0, because the old answer was wrong. The right solution becomes
+        a case, and says in hindsight which candidates had it. What was learned from the older outcome is taken back; it
         is kept, so that ``undo`` can bring it back. A case that the wrong solution had become is deleted with it, or hidden if
         others verify it. A case that belongs to no episode is hidden, and a new one takes its place.
 
