@@ -214,6 +214,7 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever):
             from cascade_memory.langchain.middleware import CascadeMiddleware
         except ImportError as error:
             raise MissingExtra('middleware needs langchain 1.x: pip install "cascade-memory[langchain]"') from error
+        self._engine.warm(wait=False)  # while the agent is being built
         return CascadeMiddleware(self._engine, self._handler, inject=inject, namespace=namespace, name=name, k=self.k)
 
     @property

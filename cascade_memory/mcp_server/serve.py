@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from dataclasses import dataclass, field
 
 from cascade_memory.assembly.cascade import CascadeMemory
@@ -11,7 +10,6 @@ from cascade_memory.domain.validation import check_whole
 from cascade_memory.errors import InvalidInput
 from cascade_memory.mcp_server.clients import Tokens, check_tokens
 from cascade_memory.mcp_server.guard import LOOPBACK, Guard
-from cascade_memory.runs.failing_open import fail_open
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +49,7 @@ def serve(
     host = "127.0.0.1" if listening is None else listening.host
     server = build(memory, read_only=read_only, trust_agent_rewards=trust_agent_rewards, host=host, actor=actor)
     # Load the model while the client connects, so that the first recall need not wait for it.
-    threading.Thread(target=_warm, args=(memory,), name="cascade-memory-warm", daemon=True).start()
+    memory.warm(wait=False)
     if listening is None:
         import anyio
 
@@ -86,8 +84,3 @@ def _client_left(error: BaseException) -> bool:
         return True
     inner = getattr(error, "exceptions", ())  # the errors in an exception group
     return bool(inner) and all(_client_left(one) for one in inner)
-
-
-def _warm(memory: CascadeMemory) -> None:
-    with fail_open(memory, "warm"):
-        memory.warm()

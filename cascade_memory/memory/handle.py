@@ -35,6 +35,7 @@ from cascade_memory.insight.stats import Health, Stats
 from cascade_memory.looks.card import Card, Facts, Notes
 from cascade_memory.memory.doctor import Check, examine, mend
 from cascade_memory.memory.verdict import RewardFn, source_of
+from cascade_memory.memory.warming import warmed
 from cascade_memory.ports.policy import Policy
 from cascade_memory.redaction.marking import redact_secrets
 from cascade_memory.visible import visible
@@ -109,11 +110,12 @@ class Handle:
         """Return a task as a recall of this memory has it, for an episode: with placeholders instead of secrets."""
         return self._open().parts.door.record(episode_id).query(query)
 
-    def warm(self, *, namespace: str | None = None) -> None:
-        """Load the embedder and the namespace's cases now, instead of at the first recall."""
-        engine = self._open()
-        engine.load(self._new_in(namespace))
-        engine.embed(["warm"])
+    def warm(self, *, namespace: str | None = None, wait: bool = True) -> None:
+        """Load the embedder and the namespace's cases now, instead of at the first recall; without ``wait``, on a thread.
+
+        A server and the middleware do the latter by themselves, if the embedder has a model to load.
+        """
+        warmed(self._open(), self._new_in(namespace), wait=wait)
 
     # -- looking -----------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,8 +22,10 @@ from langgraph.graph import START, MessagesState, StateGraph
 from scripted import call, model
 
 from cascade_memory import Episode, Trajectory
+from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.errors import InvalidInput
 from cascade_memory.langchain import CascadeMemory
+from cascade_memory.ports.embedder import LoadsModel
 
 Make = Callable[..., CascadeMemory]
 
@@ -298,3 +302,30 @@ def test_other_middleware_around_tools_still_works(judged: CascadeMemory):
 
     out = create_agent(solver(), [add], middleware=[judged.middleware(), shout]).invoke(ask())
     assert judged.engine.get_episode(out["cascade_episode_id"]).solution.steps[0].observation == "5!"
+
+
+def test_the_model_is_loaded_while_the_agent_is_being_built(make: Make):
+    class Loading(HashingEmbedder, LoadsModel):
+        def __init__(self) -> None:
+            super().__init__()
+            self.loaded = threading.Event()
+
+        def prepare(self) -> None:
+            self.loaded.set()
+
+    embedder = Loading()
+    make(embedder=embedder).middleware()
+    assert embedder.loaded.wait(20)
+
+
+def test_a_model_that_cannot_be_loaded_yet_is_counted_and_stops_nobody(make: Make):
+    class Missing(HashingEmbedder, LoadsModel):
+        def prepare(self) -> None:
+            raise OSError("the file is not there")
+
+    memory = make(embedder=Missing())
+    memory.middleware()
+    until = time.monotonic() + 20
+    while not memory.health().failures and time.monotonic() < until:
+        time.sleep(0.01)
+    assert memory.health().failures == {"warm": 1}
