@@ -22,6 +22,7 @@ from cascade_memory.cli import (
     deciding,
     forgetting,
     inspecting,
+    planning,
     serving,
     sources,
     standing,
@@ -66,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
     report = _on_folder(verbs, "report", commands.report, "show how much the memory helps: lift, calibration, coverage, shadow")
     add_namespace(report)
     report.add_argument("--everywhere", action="store_true", help="all namespaces together")
-
+    planning.add_options(_command(verbs, "plan", planning.plan, "say how many tasks it takes to tell whether a memory helps"))
     _doctor(verbs)
     _on_folder(verbs, "rebuild", commands.rebuild, "build the Chroma folder again from the ledger")
 
