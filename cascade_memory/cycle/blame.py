@@ -56,6 +56,20 @@ def blame(task: str, run: Trajectory, near: Sequence[Solved] = ()) -> Blame | No
     return None
 
 
+def why_nobody(run: Trajectory) -> str:
+    """Say why no step of a failed run is blamed.
+
+    >>> why_nobody(Trajectory([Step(action="look", observation="nothing")]))
+    'no step is marked as failed'
+    """
+    failed = [step for step in run.steps if step.action and step.failed]
+    if not failed:
+        return "no step is marked as failed"
+    if any(is_error_of_the_world(step.observation) for step in failed):
+        return "an error of the world, such as a time-out"
+    return "nothing tells the failed action from others"
+
+
 def _repaired(steps: Sequence[Step], place: int) -> bool:
     """Say whether the same action succeeded later in the run."""
     same = (steps[place].tool, steps[place].action)

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from cascade_memory.cycle.blame import FAILED_BELOW, Solved, blame, came_again
+from cascade_memory.cycle.blame import FAILED_BELOW, Solved, blame, came_again, why_nobody
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.failure_warning import Blame
@@ -77,6 +77,8 @@ def blame_of(
         return None
     if found is not None:
         engine.warnings.note_blamed(judgement.namespace)
+    else:
+        engine.warnings.unblamed[why_nobody(run)] += 1
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
@@ -63,6 +64,7 @@ class WarningDesk:
         self._by_id: dict[int, WarningShelf] = {}
         self._changing = threading.Lock()
         self._blamed: dict[str, int] = {}  # failures since old ones were looked for, by namespace
+        self.unblamed: Counter[str] = Counter()  # failed runs from which no warning was made, by reason
         self._asked: set[tuple[int, str]] = set()  # for which advice was to be written
         self.seq = self._ledger.head()
 

@@ -94,7 +94,10 @@ class Stats:
 @shown_visibly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """The state of a memory. ``ok`` is False if something failed without raising an exception in the caller."""
+    """The state of a memory. ``ok`` is False if something failed without raising an exception in the caller.
+
+    ``unblamed`` counts the failed runs of this process from which no warning was made, by reason.
+    """
 
     ok: bool
     failures: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -108,6 +111,7 @@ class Health:
     log_lag: int = 0  # lines of the log that this process has not read yet
     leases: Mapping[str, str] = field(default_factory=dict[str, str])  # which worker does what for all of them
     alarms: tuple[str, ...] = ()  # about actors, in the namespaces that this process has used: a person should look at them
+    unblamed: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def as_dict(self) -> dict[str, Any]:
         """Convert to plain values, ready for JSON."""
@@ -115,6 +119,7 @@ class Health:
 
     def rows(self) -> list[tuple[str, str]]:
         """List the rows of the table, each with a name and a value."""
+        nobody = ", ".join(f"{count:,}: {why}" for why, count in self.unblamed.items())
         failed = ", ".join(f"{count} x {step}" for step, count in self.failures.items())
         free = "–" if self.free_disk_bytes is None else f"{self.free_disk_bytes / 2**30:,.1f} GiB free"
         return [
@@ -126,6 +131,7 @@ class Health:
             ("disk", free) if self.database is None else ("database", f"{self.database}, {self.log_lag:,} lines behind"),
             *(("lease", f"{job}: {holder}") for job, holder in self.leases.items()),
             *(("alarm", alarm) for alarm in self.alarms),
+            *([("no warning", f"of failed runs, {nobody}")] if nobody else []),
             *([] if self.read_only is None else [("read-only", self.read_only)]),
         ]
 

@@ -169,6 +169,7 @@ class Handle:
             log_lag=0 if shared is None else engine.behind(),
             leases={} if shared is None else shared(),
             alarms=(*engine.alarms.current(), *engine.suspects()),
+            unblamed=dict(engine.warnings.unblamed),
         )
 
     def examine(self, *, fix: bool = False) -> list[Check]:

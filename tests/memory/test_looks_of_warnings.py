@@ -144,3 +144,18 @@ def test_an_addition_of_an_agent_does_not_lower_the_trust_of_warnings():
         advice = about_to(memory)
         assert advice is not None
         assert "What worked instead" not in advice.text
+
+
+def test_a_failed_run_that_makes_no_warning_is_counted_with_its_reason(ram: CascadeMemory):
+    said = {
+        "lock timeout while altering billing: table is in use": True,
+        "504 Gateway Timeout: add a WHERE": True,
+        "mode direct is refused": True,
+        "nothing happened": False,
+    }
+    for observation, failed in said.items():
+        step = Step(tool="deploy", arguments={"mode": "direct"}, observation=observation, failed=failed)
+        ram.recall("release it").reward(0.0, solution=[step], source="env")
+    assert len(ram.warnings()) == 1
+    assert ram.health().unblamed == {"an error of the world, such as a time-out": 2, "no step is marked as failed": 1}
+    assert "failed runs, 2: an error of the world, such as a time-out, 1: no step is marked as failed" in str(ram.health())
