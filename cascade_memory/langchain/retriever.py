@@ -32,6 +32,7 @@ from cascade_memory.langchain.graphs import GraphHooks
 from cascade_memory.langchain.handler import CascadeCallbackHandler
 from cascade_memory.langchain.run_tree import ACTOR_KEY, CHANNEL, EPISODE_KEY, METADATA_KEY
 from cascade_memory.langchain.tool import recall_tool
+from cascade_memory.memory.passed_wrongly import saying
 from cascade_memory.memory.threads import in_reward_thread, in_thread
 from cascade_memory.ports.embedder import Embedder
 from cascade_memory.runs.adapter import Adapter, engine_for
@@ -48,7 +49,7 @@ class LangChainOptions(SharedOptions, total=False):
     embedder: str | Embedder | Embeddings
 
 
-class CascadeMemory(Adapter, GraphHooks, BaseRetriever):
+class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(BaseRetriever))):
     """A retriever over past cases that learns from outcomes which cases help.
 
     Use ``memory.middleware()`` for ``create_agent``, ``memory.callback`` for everything that takes callbacks,

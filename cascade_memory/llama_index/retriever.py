@@ -31,6 +31,7 @@ from cascade_memory.llama_index.nodes import nodes
 from cascade_memory.llama_index.noted_steps import NotedSteps
 from cascade_memory.llama_index.runs import CHANNEL, Run, Runs, actor_here
 from cascade_memory.llama_index.tool import recall_tool
+from cascade_memory.memory.passed_wrongly import saying
 from cascade_memory.memory.threads import in_thread
 from cascade_memory.ports.embedder import Embedder
 from cascade_memory.runs.adapter import Adapter, engine_for
@@ -48,7 +49,7 @@ class LlamaIndexOptions(SharedOptions, total=False):
     embedder: str | Embedder | BaseEmbedding
 
 
-class CascadeMemory(Adapter, BaseRetriever):
+class CascadeMemory(Adapter, BaseRetriever, metaclass=saying(type(BaseRetriever))):
     """A retriever over past cases that learns from outcomes which ones help.
 
     ``memory.block()`` shows cases to an agent, ``memory.tool()`` lets the agent recall cases itself, ``memory.guarded(tools)``

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from cascade_memory.assembly.cascade import CascadeMemory as Engine
 from cascade_memory.errors import InvalidInput
+from cascade_memory.memory.passed_wrongly import SaysWhatToPass
 from cascade_memory.runs.delegating import after_runs, awaited, awaited_after_runs, awaited_with_own_k, of_engine, with_own_k
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Adapter:
+class Adapter(SaysWhatToPass):
     """A framework's ``CascadeMemory``. Subclasses set ``_engine`` and implement ``_drain``."""
 
     if TYPE_CHECKING:  # LangChain's pydantic models would turn a plain annotation into a field

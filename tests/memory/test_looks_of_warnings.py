@@ -58,7 +58,7 @@ def test_a_report_says_how_often_mistakes_were_repeated():
         assert warned + silent == episodes
         said = dict(report.rows())["warnings"]
         assert f"repeated after a warning in 0 % of {warned:,} episodes" in said
-        assert f"in silence in 100 % of {silent:,} episodes" in said
+        assert f"in silence in 100 % of {silent:,} episode" in said
         assert report.as_dict()["tally"]["warned"] == warned
 
 
