@@ -31,5 +31,5 @@ def test_a_misspelt_name_is_an_attribute_error_as_usual(kind: type):
         assert not hasattr(memory, "reacll")
         assert not hasattr(kind, "wrap_tool_call")
         assert "wrap_tool_call" not in dir(memory)
-        with pytest.raises(AttributeError, match="has no attribute 'reacll'$"):
+        with pytest.raises(AttributeError, match=r"has no attribute .reacll.$"):
             memory.reacll  # noqa: B018
