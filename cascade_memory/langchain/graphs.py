@@ -10,7 +10,8 @@ from langchain_core.runnables import Runnable
 
 from cascade_memory.langchain.guarding import ToolGuard, tool_guard
 from cascade_memory.langchain.injection import before_task
-from cascade_memory.langchain.nodes import Score, Text, learn_node, recall_node
+from cascade_memory.langchain.nodes import Score, learn_node, recall_node
+from cascade_memory.langchain.places import Skip, Text
 
 if TYPE_CHECKING:
     from cascade_memory.assembly.cascade import CascadeMemory as Engine
@@ -25,14 +26,16 @@ class GraphHooks:
         _engine: Engine
         _handler: CascadeCallbackHandler
 
-    def recall_node(self, *, query: Text = None, key: str = "cascade") -> Runnable[Any, Any]:
+    def recall_node(self, *, query: Text = None, skip: Skip = None, key: str = "cascade") -> Runnable[Any, Any]:
         """Build a LangGraph node that recalls and puts the episode into ``state[key]`` (plain JSON).
 
         Args:
-            query: The task: a key of the state or a function of the state; by default the last human message.
+            query: The task: a key of the state or a function of the state; by default the last human message. A function that
+                returns None says that there is no task.
+            skip: Says whether a text is no task, such as a greeting: nothing is recalled for it, and no episode is opened.
             key: Where to put the episode; the graph's state must declare this key.
         """
-        return recall_node(self._engine, self._handler, query=query, key=key, k=self.k)
+        return recall_node(self._engine, self._handler, query=query, skip=skip, key=key, k=self.k)
 
     def learn_node(self, *, solution: Text = None, reward: Score = None, key: str = "cascade") -> Runnable[Any, Any]:
         """Build a LangGraph node that ends the episode in ``state[key]``.

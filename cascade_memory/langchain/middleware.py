@@ -20,7 +20,8 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.langchain.block import block_around
 from cascade_memory.langchain.guarding import awarning_before, warning_before
 from cascade_memory.langchain.injection import before_task, in_system
-from cascade_memory.langchain.messages import RECALLED, messages_in, read, since, solution_in, task_in
+from cascade_memory.langchain.messages import RECALLED, messages_in, read, since, solution_in
+from cascade_memory.langchain.places import Skip, Text, solution_at, task_at
 from cascade_memory.langchain.record import Record
 from cascade_memory.langchain.run_tree import CHANNEL, EPISODE_KEY, METADATA_KEY, actor_in
 from cascade_memory.memory.threads import in_thread
@@ -66,6 +67,9 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         namespace: Namespace = None,
         name: str = "CascadeMiddleware",
         k: int | None = None,
+        query: Text = None,
+        solution: Text = None,
+        skip: Skip = None,
     ) -> None:
         super().__init__()
         if inject not in ("user", "system"):
@@ -74,7 +78,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
             check_namespace(namespace)
         self.tools = []
         self._memory, self._handler, self._inject, self._namespace, self._name = memory, handler, inject, namespace, name
-        self._k = k
+        self._k, self._query, self._answer, self._skip = k, query, solution, skip
         self._record = Record()
         self._warned = False
 
@@ -117,8 +121,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
             self._record.take(before["id"])
             if not before["in_session"]:
                 self._memory.abandon(before["id"], before["namespace"])
-        messages = messages_in(state)
-        task, anchor = task_in(messages)
+        task, anchor = task_at(state, self._query, self._skip, verb="middleware")
         if not task:
             return self._no_episode()
         namespace = self._namespace(runtime) if callable(self._namespace) else self._namespace
@@ -296,6 +299,8 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
             return None
 
     def _read_solution(self, episode: Mapping[str, Any], state: Any) -> Any:
+        if self._answer is not None:
+            return solution_at(state, self._answer, episode["anchor"], verb="middleware")
         history = since(messages_in(state), episode["anchor"])
         watched = self._record.take(episode["id"])
         known = {message.id for message in history}

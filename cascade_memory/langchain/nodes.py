@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 
-from cascade_memory.domain.trajectory import Solution, Trajectory
-from cascade_memory.domain.validation import MAX_QUERY_CHARS, clean_text
+from cascade_memory.domain.trajectory import Solution
 from cascade_memory.errors import InvalidInput
 from cascade_memory.langchain.block import block_around
-from cascade_memory.langchain.messages import answer_in, messages_in, read, since, solution_in, task_in
+from cascade_memory.langchain.messages import messages_in, read
+from cascade_memory.langchain.places import Skip, Text, solution_at, task_at
 from cascade_memory.langchain.run_tree import CHANNEL, METADATA_KEY, actor_in
 from cascade_memory.memory.threads import in_reward_thread, in_thread
 from cascade_memory.redaction.saying import warn
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from cascade_memory.langchain.handler import CascadeCallbackHandler
     from cascade_memory.memory.memory import Memory
 
-Text: TypeAlias = "str | Callable[[Any], Any] | None"
 Score: TypeAlias = "Callable[[Any], float | bool | None] | None"
 
 
@@ -44,7 +42,9 @@ class _Once:
             warn(f"{what} the state has {keys}; {remedy}", UserWarning, stacklevel=4)
 
 
-def recall_node(memory: Memory, handler: CascadeCallbackHandler, *, query: Text, key: str, k: int) -> Runnable[Any, Any]:
+def recall_node(
+    memory: Memory, handler: CascadeCallbackHandler, *, query: Text, skip: Skip, key: str, k: int
+) -> Runnable[Any, Any]:
     """Build the node that opens an episode."""
     once = _Once()
 
@@ -61,9 +61,9 @@ def recall_node(memory: Memory, handler: CascadeCallbackHandler, *, query: Text,
         before = cast("Mapping[str, Any]", read(state, key) or {})
         if before.get("id") and not before.get("block"):
             memory.abandon(before["id"])
-        task, anchor = _task(state, query)
+        task, anchor = task_at(state, query, skip, verb="recall_node")
         if not task:
-            _warn_no_task(once, state, query)
+            _warn_no_task(once, state, query, skip)
             return {}
         if (block := block_around(memory)) is not None:  # the block has recalled, and will end the episode
             return {"id": block.id, "query": task, "context": block.render(), "anchor": anchor, "block": True}
@@ -150,7 +150,7 @@ def _ready(memory: Memory, state: Any, solution: Text, key: str, once: _Once) ->
     episode = cast("Mapping[str, Any]", found)
     if not episode.get("id"):
         return None
-    solved = _solved(state, solution, episode)
+    solved = solution_at(state, solution, episode.get("anchor"), verb="learn_node")
     if solved is None:
         where = "learn_node(solution=KEY), or a function of the state, says where to find it"
         once.missing(state, f"learn_node found no solution{_under(solution)}, so nothing can be stored:", where)
@@ -160,7 +160,9 @@ def _ready(memory: Memory, state: Any, solution: Text, key: str, once: _Once) ->
     return str(episode["id"]), solved
 
 
-def _warn_no_task(once: _Once, state: Any, query: Text) -> None:
+def _warn_no_task(once: _Once, state: Any, query: Text, skip: Skip) -> None:
+    if skip is not None or callable(query):
+        return  # a function has said that there is none
     if query is not None or not messages_in(state):  # a message that was already answered is not a new task
         where = "recall_node(query=KEY), or a function of the state, says where to find it"
         once.missing(state, f"recall_node found no task{_under(query)}, so nothing is recalled:", where)
@@ -173,23 +175,3 @@ def _under(place: Text) -> str:
 def _keys(state: Any) -> list[str]:
     found: Any = state if isinstance(state, Mapping) else getattr(state, "__dict__", {})
     return [str(name) for name in found]
-
-
-def _task(state: Any, query: Text) -> tuple[str, str | None]:
-    if query is None:
-        return task_in(messages_in(state))
-    found = query(state) if callable(query) else read(state, query)
-    if not isinstance(found, str):
-        raise InvalidInput(f"recall_node(query={query!r}) found a {type(found).__name__} in the state, not a text")
-    return clean_text(found).strip()[:MAX_QUERY_CHARS], None
-
-
-def _solved(state: Any, solution: Text, episode: Mapping[str, Any]) -> Solution | None:
-    if solution is None:
-        return solution_in(since(messages_in(state), episode.get("anchor")), outputs=state)
-    found = solution(state) if callable(solution) else read(state, solution)
-    if found is None and isinstance(solution, str):
-        raise InvalidInput(f"learn_node(solution={solution!r}) found nothing under that key of the state")
-    if isinstance(found, (list, tuple)):
-        return solution_in(messages_in(found)) or json.dumps(found, default=str)
-    return found if found is None or isinstance(found, Trajectory) else answer_in(found) or None

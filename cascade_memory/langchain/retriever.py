@@ -41,6 +41,7 @@ from cascade_memory.runs.options import SharedOptions
 
 if TYPE_CHECKING:
     from cascade_memory.langchain.middleware import CascadeMiddleware, Namespace
+    from cascade_memory.langchain.places import Skip, Text
 
 
 class LangChainOptions(SharedOptions, total=False):
@@ -201,7 +202,14 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
     # -- hooks -------------------------------------------------------------------------------------------------------
 
     def middleware(
-        self, *, inject: Literal["user", "system"] = "user", namespace: Namespace = None, name: str = "CascadeMiddleware"
+        self,
+        *,
+        inject: Literal["user", "system"] = "user",
+        namespace: Namespace = None,
+        name: str = "CascadeMiddleware",
+        query: Text = None,
+        solution: Text = None,
+        skip: Skip = None,
     ) -> CascadeMiddleware:
         """Build the middleware for ``create_agent``; put it first in the list.
 
@@ -210,13 +218,19 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
             namespace: Whose cases to use: a name, or a function of LangGraph's ``runtime``, for example for one namespace per
                 user.
             name: Give a second memory in the same agent another name.
+            query: The task: a key of the state or a function of the state; by default the user's last message. A function that
+                returns None says that there is no task.
+            solution: What is stored if the agent succeeds: a key of the state or a function of the state; by default it is read
+                from the messages of the episode.
+            skip: Says whether a text is no task, such as a greeting: nothing is recalled for it, and no episode is opened.
         """
         try:
             from cascade_memory.langchain.middleware import CascadeMiddleware
         except ImportError as error:
             raise MissingExtra('middleware needs langchain 1.x: pip install "cascade-memory[langchain]"') from error
         self._engine.warm(wait=False)  # while the agent is being built
-        return CascadeMiddleware(self._engine, self._handler, inject=inject, namespace=namespace, name=name, k=self.k)
+        about: dict[str, Any] = {"query": query, "solution": solution, "skip": skip}
+        return CascadeMiddleware(self._engine, self._handler, inject=inject, namespace=namespace, name=name, k=self.k, **about)
 
     @property
     def callback(self) -> CascadeCallbackHandler:

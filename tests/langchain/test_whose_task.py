@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from adding_agents import ask
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
@@ -12,6 +14,8 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from scripted import model
 
 from cascade_memory.langchain import CascadeMemory
+
+Make = Callable[..., CascadeMemory]
 
 _ANN = {"metadata": {"cascade_metadata": {"user": "ann"}}}
 _TASK = {"messages": [("user", "what is 2 + 3?")]}
@@ -60,3 +64,36 @@ def test_a_run_that_says_so_is_found_again(make: Any, kind: str, judged: float |
     assert receipt.episodes == 1
     assert memory.engine.forget(where={"user": "bob"}).episodes == 1
     assert memory.engine.stats().cases == 0
+
+
+def place(state: Any) -> Any:
+    return state["messages"][-1].text.removeprefix("ticket: ") if state["messages"][-1].text.startswith("ticket: ") else None
+
+
+@pytest.mark.parametrize("asked", ["ticket: heat the cup", "thanks a lot!"])
+@pytest.mark.parametrize("how", ["a function", "skip"])
+def test_a_function_says_what_is_a_task_and_what_is_none(make: Make, asked: str, how: str):
+    memory = make(reward_fn=lambda episode: True)
+    options: Any = {"query": place} if how == "a function" else {"skip": lambda text: not text.startswith("ticket: ")}
+    agent = create_agent(model("microwave it"), [], middleware=[memory.middleware(**options)])
+    found = agent.invoke(ask(asked))
+    cases = [(case.query, case.solution) for case in memory.cases()]
+    task = "heat the cup" if how == "a function" else "ticket: heat the cup"
+    assert cases == ([(task, "microwave it")] if asked.startswith("ticket") else [])
+    assert bool(found["cascade_episode_id"]) is asked.startswith("ticket")
+    assert memory.stats().recalls == asked.startswith("ticket")
+
+
+def test_the_solution_is_taken_from_where_it_is_said_to_be(make: Make):
+    memory = make(reward_fn=lambda episode: True)
+    middleware = memory.middleware(solution=lambda state: state["messages"][-1].text.upper())
+    create_agent(model("microwave it"), [], middleware=[middleware]).invoke(ask("heat the cup"))
+    assert [case.solution for case in memory.cases()] == ["MICROWAVE IT"]
+
+
+def test_a_key_that_is_not_in_the_state_is_counted_and_the_agent_goes_on(make: Make):
+    memory = make(reward_fn=lambda episode: True)
+    agent = create_agent(model("microwave it"), [], middleware=[memory.middleware(query="tiket")])
+    with pytest.warns(RuntimeWarning, match=r"middleware\(query='tiket'\) found a NoneType in the state, not a text"):
+        assert agent.invoke(ask("heat the cup"))["messages"][-1].text == "microwave it"
+    assert memory.health().failures == {"recall": 1}

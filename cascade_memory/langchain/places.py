@@ -1,0 +1,44 @@
+"""Where in the state of a graph its task and its solution are: in the messages, under a key, or where a function finds them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from cascade_memory.domain.trajectory import Solution, Trajectory
+from cascade_memory.domain.validation import MAX_QUERY_CHARS, clean_text
+from cascade_memory.errors import InvalidInput
+from cascade_memory.langchain.messages import answer_in, messages_in, read, since, solution_in, task_in
+
+Text: TypeAlias = "str | Callable[[Any], Any] | None"
+Skip: TypeAlias = "Callable[[str], bool] | None"
+
+
+def task_at(state: Any, query: Text, skip: Skip = None, *, verb: str) -> tuple[str, str | None]:
+    """Return the task, and the id of its message if it was asked in one; the task is empty if there is none.
+
+    A function that returns None, and a ``skip`` that returns True, say that this is no task.
+    """
+    if query is None:
+        task, anchor = task_in(messages_in(state))
+    else:
+        found = query(state) if callable(query) else read(state, query)
+        if found is None and callable(query):
+            return "", None
+        if not isinstance(found, str):
+            raise InvalidInput(f"{verb}(query={query!r}) found a {type(found).__name__} in the state, not a text")
+        task, anchor = clean_text(found).strip()[:MAX_QUERY_CHARS], None
+    return ("", None) if task and skip is not None and skip(task) else (task, anchor)
+
+
+def solution_at(state: Any, solution: Text, anchor: str | None, *, verb: str) -> Solution | None:
+    """Return the solution; None if there is none. ``anchor`` is the id of the message with the task."""
+    if solution is None:
+        return solution_in(since(messages_in(state), anchor), outputs=state)
+    found = solution(state) if callable(solution) else read(state, solution)
+    if found is None and isinstance(solution, str):
+        raise InvalidInput(f"{verb}(solution={solution!r}) found nothing under that key of the state")
+    if isinstance(found, (list, tuple)):
+        return solution_in(messages_in(found)) or json.dumps(found, default=str)
+    return found if found is None or isinstance(found, Trajectory) else answer_in(found) or None
