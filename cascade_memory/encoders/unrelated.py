@@ -87,7 +87,8 @@ class Unrelated:
         scores = ((alike - mean[:, None]) / spread[:, None] + (alike - mean) / spread) / 2.0
         pairs = scores[np.triu_indices(len(alike), 1)]
         self._begin = float(np.quantile(pairs, 1.0 - _TAIL))
-        self._slope = float((pairs[pairs > self._begin] - self._begin).mean())
+        above = pairs[pairs > self._begin] - self._begin
+        self._slope = float(above.mean()) if len(above) else 0.0  # an embedder may find all texts alike
 
     def floors(self, query: NDArray[np.float32], vectors: NDArray[np.float32], *, cases: int) -> Floats:
         """Return, for each case, the cosine that an unrelated one reaches with probability ``CHANCE`` among so many cases."""

@@ -128,7 +128,7 @@ def test_what_carries_texts_inwards_is_made_in_few_places():
             made.setdefault(one.rpartition(".")[2], set()).add(name)
     assert made[RecallRequest.__name__] == {"memory/handle.py"}
     assert made[Judgement.__name__] == {"memory/episodes.py", "memory/actions.py"}
-    assert made[RecallRecord.__name__] == {"engine/decision.py"}
+    assert made[RecallRecord.__name__] == {"engine/decision.py", "engine/undecided.py"}
     assert made[Settlement.__name__] == {"engine/settling.py"}
     assert made[NewCase.__name__] == {"cycle/retain.py"}
     assert made["new_case"] == {"cycle/retain.py", "memory/curation.py", "memory/actions.py"}

@@ -68,7 +68,7 @@ def test_sources_and_what_changed(folder: str, capsys: pytest.CaptureFixture[str
     }
     assert main(["sources", folder]) == 0
     printed = capsys.readouterr().out
-    assert "bob (langchain)\n  cases     1, shown 0 times\n  episodes  1 asked, 1 outcomes, mean reward 1.000" in printed
+    assert "bob (langchain)\n  cases     1, shown 0 times\n  episodes  1 asked, 1 outcome, mean reward 1.000" in printed
     assert printed.endswith("3 sources\n")
     changes = _json(capsys, "diff", folder, "--since", "1h")
     assert [one["actor"] for one in changes["came"]] == ["ann", "bob", None]

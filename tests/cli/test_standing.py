@@ -38,7 +38,7 @@ def test_an_actor_is_put_into_quarantine_and_released(folder: str, capsys: pytes
     assert main(["quarantine", *about]) == 0
     assert "0 cases are no longer shown" in capsys.readouterr().out
     assert main(["release", *about]) == 0
-    assert "1 cases are shown again" in capsys.readouterr().out
+    assert "1 case is shown again" in capsys.readouterr().out
     entry, *_ = _json(capsys, "audit", folder)
     assert _json(capsys, "undo", folder, "--entry", entry["id"]) == {"undone": entry["id"]}
     assert {one["actor"]: one["standing"] for one in _json(capsys, "standings", folder)}["mallory"] == "quarantined"

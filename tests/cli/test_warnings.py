@@ -50,7 +50,7 @@ def test_what_came_of_warning_is_counted(folder: str, capsys: pytest.CaptureFixt
         assert advice is not None
         memory.reward(advice.episode_id, 1.0, solution=[mistaken("name", seen="3 rows")], source="env")
     assert main(["warnings", folder]) == 0
-    assert "warned    in 1 episodes, 0 repeated it, mean reward 1.000" in capsys.readouterr().out
+    assert "warned    in 1 episode, 0 repeated it, mean reward 1.000" in capsys.readouterr().out
 
 
 def test_people_decide_about_warnings(folder: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):

@@ -207,7 +207,7 @@ def test_what_came_and_went(memory: CascadeMemory):
     memory.forget(gone)
     seen = memory.diff(timedelta(minutes=1))
     assert (len(seen), seen.forgotten) == (0, 1)
-    assert "1 cases were forgotten" in str(seen)
+    assert "forgotten: 1 case" in str(seen)
     assert "secret" not in seen._repr_html_()
     with pytest.raises(InvalidInput, match="since"):
         memory.diff(None)  # type: ignore[arg-type]

@@ -256,7 +256,7 @@ def test_forgetting_by_what_is_not_there_deletes_nothing(ram: CascadeMemory):
         "made_after": (),
     }
     for arguments in itertools.combinations(({"where": {"a": 1}}, {"episode_id": "e"}, {"everything": True}), 2):
-        with pytest.raises(InvalidInput, match="exactly one"):
+        with pytest.raises(InvalidInput, match="in one way only"):
             ram.forget(**{**arguments[0], **arguments[1]})
 
 

@@ -108,7 +108,7 @@ def test_fresh_cases_are_found_behind_many_old_ones(on_disk):
 
 def test_two_handles_cannot_have_different_limits(on_disk):
     on_disk(max_cases=1000)
-    with pytest.raises(InvalidInput, match="open in this process with limits"):
+    with pytest.raises(InvalidInput, match="open in this process with max_cases=1000 and ttl=None"):
         on_disk(max_cases=10)
     assert on_disk().stats().cases == 0  # no word about limits: those of the folder
 

@@ -128,7 +128,7 @@ def test_stats_and_health_print_as_tables_and_travel_as_json(ram: CascadeMemory)
     import json
 
     ram.reward(ram.recall("q").episode_id, 1.0, solution="s")
-    assert "1 (1 distinct solutions, 1 verifications)" in str(ram.stats())
+    assert "1 (1 distinct solutions, 1 verification)" in str(ram.stats())
     assert "ok" in str(ram.health())
     assert json.loads(json.dumps(ram.stats().as_dict()))["cases"] == 1
     assert json.loads(json.dumps(ram.health().as_dict()))["ok"] is True

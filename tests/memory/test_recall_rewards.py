@@ -108,7 +108,7 @@ def test_a_recall_keeps_no_memory_open(tmp_path: Path):
 def test_as_an_object_it_is_what_it_was(memory: CascadeMemory):
     memory.add("cool some mug", "fridge")
     recall = memory.recall("cool some mug")
-    assert repr(recall) == f"Recall(1 cases, episode_id='{recall.episode_id}')"
+    assert repr(recall) == f"Recall(1 case, episode_id='{recall.episode_id}')"
     assert copy.copy(recall) == recall == copy.deepcopy(recall)
     assert copy.deepcopy(recall).reward(1.0, solution="fridge") is not None
     assert memory.recall("cool some mug") != recall

@@ -1,0 +1,227 @@
+"""What a message in a conversation is: a task, a message that goes on with the task before it, or small talk.
+
+No model is asked. The words decide, in the language that most of them belong to; see ``cascade_memory.conversation.words``.
+"""
+
+from __future__ import annotations
+
+import functools
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Literal, TypeAlias
+
+from cascade_memory.conversation.words import LANGUAGES, Words
+
+Kind: TypeAlias = Literal["task", "follow-up", "small talk"]
+_Question: TypeAlias = Literal["none", "asks", "proposes", "closes"]
+
+_LONGEST = 300  # characters: whoever writes more has a task
+_MOST_AFTER_OPENER = 6  # words with a topic of their own, in "but the lamp is still red"
+_MOST_WITH_REFERENCE = 2  # in "can you send it to Ann?"
+_LONGEST_REFERENCE = 8  # words of any kind
+_MOST_IN_ANSWER = 5  # in "Number 12, from last March."
+_SHORTEST_TASK = 4  # words, unless two of them have a topic: "why?" and "in red" are no tasks
+_LETTERS_PER_WORD = 3.0  # where no spaces show the words
+_NAMED = 1  # words that are unknown in small talk, with a capital letter: "Thanks, Anna!"
+_LOOKED_AT = 50  # messages of the user
+_QUESTION = ("?", "？", "؟", ";")
+
+
+def kind_of(text: str, *, answer: str | None = None) -> Kind:
+    """Say what a message of the user is. ``answer`` is what the agent said before it, if the conversation already has a task.
+
+    >>> kind_of("Where is my tent?")
+    'task'
+    >>> kind_of("Thanks a lot!", answer="It arrives on Monday."), kind_of("Vielen Dank!")
+    ('small talk', 'small talk')
+    >>> kind_of("and the stove?", answer="It arrives on Monday.")
+    'follow-up'
+    >>> kind_of("It is 4711.", answer="Which number has your order?")
+    'follow-up'
+    >>> kind_of("How do I return a pair of boots?", answer="It arrives on Monday.")
+    'task'
+    """
+    if len(text) > _LONGEST:
+        return "task"
+    plain = _plain(text)
+    if not plain:
+        return "small talk"
+    said = _Said(plain, text)
+    question = _question_in(answer or "")
+    if said.is_small_talk():
+        return "follow-up" if said.answers(question) else "small talk"
+    if answer is None:
+        return "task"
+    return "follow-up" if said.goes_on(asked=question == "asks") else "task"
+
+
+def is_small_talk(text: str) -> bool:
+    """Say whether a message is a greeting, thanks, a goodbye or the like, and nothing else.
+
+    >>> [is_small_talk(text) for text in ("thanks a lot!", "Merci beaucoup", "谢谢！", "👍", "thanks, and where is my tent?")]
+    [True, True, True, True, False]
+    """
+    return kind_of(text) == "small talk"
+
+
+def task_in(turns: Sequence[tuple[bool, str]]) -> tuple[Kind, int | None]:
+    """Say what the last message of the user is, and which of the turns is the task that it is, or belongs to.
+
+    A turn says whether the user wrote it, and what it says. None: there is no task yet.
+
+    >>> task_in([(True, "hello"), (False, "Hi!"), (True, "Where is my tent?"), (False, "On its way."), (True, "since when?")])
+    ('follow-up', 2)
+    """
+    last: Kind = "small talk"
+    first: int | None = None  # the first message that is more than small talk
+    of_user = [place for place, (by_user, _) in enumerate(turns) if by_user]
+    for place in reversed(of_user[-_LOOKED_AT:]):
+        text = turns[place][1]
+        kind = kind_of(text, answer=_answer_before(turns, place))
+        if place == of_user[-1]:
+            last = kind
+        if kind == "task":
+            return last, place
+        if not is_small_talk(text):
+            first = place
+    if first is None:
+        return "small talk", None
+    return ("task" if first == of_user[-1] else last), first  # whatever it sounds like: nothing came before it
+
+
+def _answer_before(turns: Sequence[tuple[bool, str]], place: int) -> str:
+    return next((text for by_user, text in reversed(turns[:place]) if not by_user), "")
+
+
+class _Said:
+    """A message as words of the language that it is most likely written in."""
+
+    def __init__(self, plain: str, text: str) -> None:
+        self._plain = plain
+        self._asks = text.rstrip().endswith(_QUESTION)
+        self._named = {_plain(one) for one in text.split()[1:] if one[:1].isupper()}
+        self._language = _language_of(plain)
+
+    def is_small_talk(self) -> bool:
+        known = self._language
+        rest, found = known.pleasant.without(self._plain)
+        rest, answered = known.answers.without(rest)
+        rest, _ = known.fillers.without(rest)
+        others = [one for one in rest.split() if one not in self._named]
+        return (found or answered) and not others and len(rest.split()) <= _NAMED
+
+    def answers(self, question: _Question) -> bool:
+        """Say whether it is a yes to a question, or a no to one about the task, so that the work goes on."""
+        known = self._language
+        if question in ("none", "closes") or not known.answers.begins(self._plain):
+            return False
+        return question == "asks" or not known.refusals.begins(self._plain)
+
+    def goes_on(self, *, asked: bool) -> bool:
+        """Say whether it cannot be understood without what was said before; ``asked``: that was a question."""
+        known = self._language
+        topic = self._topic()
+        if known.openers.begins(self._plain) and topic <= _MOST_AFTER_OPENER:
+            return True
+        length = len(self._plain.split())
+        refers = known.back.without(known.whole.without(self._plain)[0])[1]
+        if refers and topic <= _MOST_WITH_REFERENCE and length <= _LONGEST_REFERENCE:
+            return True
+        if topic <= 1 and length < _SHORTEST_TASK:
+            return True
+        return asked and not self._asks and topic <= _MOST_IN_ANSWER
+
+    def _topic(self) -> float:
+        """Count the words that are more than grammar."""
+        known = self._language
+        rest = self._plain
+        for kind in (known.pleasant, known.answers, known.openers, known.back, known.bare):
+            rest, _ = kind.without(rest)
+        return len(rest.split()) if known.spaced else len(rest.replace(" ", "")) / _LETTERS_PER_WORD
+
+
+class _Phrases:
+    """Some words and phrases of a language, the longest first."""
+
+    def __init__(self, phrases: Iterable[str], *, spaced: bool) -> None:
+        self.phrases = sorted({plain for one in phrases if (plain := _plain(one))}, key=len, reverse=True)
+        self._spaced = spaced
+
+    def without(self, plain: str) -> tuple[str, bool]:
+        """Return a text without these phrases, and whether it had any."""
+        space = " " if self._spaced else ""
+        rest = f"{space}{plain}{space}"
+        for phrase in self.phrases:
+            while (phrase := f"{space}{phrase.strip()}{space}") in rest:
+                rest = rest.replace(phrase, " ")
+        rest = " ".join(rest.split())
+        return rest, rest != plain
+
+    def begins(self, plain: str) -> bool:
+        """Say whether a text begins with one of these phrases, and goes on after it."""
+        space = " " if self._spaced else ""
+        return any(plain.startswith(f"{phrase}{space}") or plain == phrase for phrase in self.phrases)
+
+
+class _Language:
+    """The words of one language, ready to be looked up."""
+
+    def __init__(self, words: Words) -> None:
+        self.spaced = words.spaced
+        self.pleasant, self.answers, self.openers, self.refusals, self.proposals, self.closing, self.whole = (
+            _Phrases(one.split(","), spaced=words.spaced)
+            for one in (
+                words.pleasant,
+                words.answers,
+                words.openers,
+                words.refusals,
+                words.proposals,
+                words.closing,
+                words.whole,
+            )
+        )
+        self.fillers, self.back, self.bare = (
+            _Phrases(one.split(), spaced=words.spaced) for one in (words.fillers, words.back, words.bare)
+        )
+        self._all = (self.pleasant, self.answers, self.openers, self.fillers, self.back, self.bare)
+        self._words = {word for kind in self._all for phrase in kind.phrases for word in phrase.split()}
+
+    def share(self, plain: str) -> int:
+        """Count the letters that belong to its words."""
+        if self.spaced:
+            return sum(len(word) for word in plain.split() if word in self._words)
+        rest = plain
+        for kind in self._all:
+            rest, _ = kind.without(rest)
+        return len(plain.replace(" ", "")) - len(rest.replace(" ", ""))
+
+
+@functools.cache
+def _languages() -> list[_Language]:
+    return [_Language(words) for words in LANGUAGES.values()]
+
+
+def _language_of(plain: str) -> _Language:
+    """Return the language with the most of its words in a text; English comes first if several have as many."""
+    return max(_languages(), key=lambda one: one.share(plain))
+
+
+def _question_in(answer: str) -> _Question:
+    """Say with what kind of question an answer of the agent ends."""
+    lines = [one.strip() for one in answer.splitlines() if one.strip()]
+    last = lines[-1] if lines else ""
+    if not last.endswith(_QUESTION):
+        return "none"
+    for mark in (".", "!", "。", "！", *_QUESTION):
+        last = last[:-1].rpartition(mark)[2] + last[-1]
+    plain = _plain(last)
+    if any(one.closing.without(plain)[1] for one in _languages()):
+        return "closes"
+    return "proposes" if any(one.proposals.without(plain)[1] for one in _languages()) else "asks"
+
+
+def _plain(text: str) -> str:
+    """Return the words of a text, in small letters, with one space between them."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    kept = "".join(c if unicodedata.category(c)[0] in "LMN" else " " for c in folded)
+    return " ".join(word for word in kept.split() if any(unicodedata.category(c)[0] in "LN" for c in word))
