@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from pages import PROJECT
 
 from cascade_memory.bandit.intervals import difference
 from cascade_memory.cli import main
@@ -28,6 +29,8 @@ def test_a_plan_agrees_with_a_thousand_streams(succeeds: float, lift: float, hol
     rng = np.random.default_rng(0)
     share = float(np.mean([told(rng, plan.tasks, succeeds, lift, holdout) for _ in range(1_000)]))
     assert 0.72 <= share <= 0.88  # 0.8, within a tenth of it
+    line = f"| {succeeds:.0%} | {100 * lift:g} points | {holdout:.0%} | {plan.tasks:,} | {share:.1%} |".replace("%", " %")
+    assert line in (PROJECT / "docs" / "time-to-help.md").read_text(encoding="utf-8")
 
 
 def test_the_command_compares_shares_and_days(capsys: pytest.CaptureFixture[str]):
