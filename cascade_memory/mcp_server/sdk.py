@@ -31,7 +31,11 @@ def make(name: str, instructions: str, *, host: str) -> Any:
     """Make a server without tools. For a loopback ``host`` it checks the Host header of requests (against DNS rebinding)."""
     own: dict[str, Any] = {"version": __version__} if _is_second else {"host": host, **_HTTP}
     server = _server(name, instructions=instructions, log_level="ERROR", **own)
-    if not _is_second:  # its constructor takes no version, and would report that of the SDK
+    if _is_second:
+        # Nothing here tells clients of changes: a stream of events would stay empty, and occupy a connection. SDK 2.3 has an
+        # argument for that; 2.0 to 2.2 have not.
+        inner(server)._request_handlers.pop("subscriptions/listen", None)
+    else:  # its constructor takes no version, and would report that of the SDK
         inner(server).version = __version__
     return server
 
