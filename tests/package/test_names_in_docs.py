@@ -40,6 +40,9 @@ ELSEWHERE = {
         "max_iterations wait_for_event aretrieve CodeActAgent handler.cancel_run"
     ),
     "MCP's clients": "get_tools langchain-mcp-adapters claude_desktop_config.json .cursor/mcp.json .vscode/mcp.json",
+    "MCP: requests, headers of HTTP, and a package": (
+        "initialize ping MCP-Protocol-Version Mcp-Method Mcp-Name llama-index-tools-mcp"
+    ),
     "Hugging Face: the form of a name, and a model": "owner/name Alibaba-NLP/gte-reranker-modernbert-base",
     "vLLM: what a request may ask of it": "chat_template_kwargs enable_thinking",
     "another program": "cp alfworld-download",
@@ -61,6 +64,7 @@ VERBATIM = {
     ),
     "messages of ours, shortened or filled in": ("TypeError: CascadeMemory takes no option ...", "declare `cascade: dict`"),
     "a header of HTTP": ("Host: 127.0.0.1:8765",),
+    "how the MCP SDK's client is called": ('Client("http://127.0.0.1:8765/mcp")', 'mode="2026-07-28"'),
     "LaTeX": (r"\boxed{}",),
     "where other programs write a password": (
         *('setPassword("...")|.htpasswd|.pgpass|htpasswd -b file ann ...|net use|-password ...'.split("|")),  # noqa: SIM905
