@@ -68,9 +68,13 @@ def test_how_often_it_was_killed():
 
 
 def test_the_cost_of_the_hooks():
-    (about,) = said(r"Middleware and callbacks cost an episode about (\d) ms")
+    (about,) = said(r"middleware and callbacks cost an episode about (\d) ms")
     (exactly,) = measured(r"^Middleware and callback handler add ([\d.]+) ms to an episode", "Agents")
     assert about == rounded(exactly, "1")
+    claimed = said(r"our block and hook cost about (\d) ms. But LlamaIndex itself needs (\d+) ms more")
+    (ours,) = measured(r"^\| the same, with our block and our hook \|.*\(\+([\d.]+)\) \|$", "Agents")
+    (theirs,) = measured(r"^\| the same, with a block of LlamaIndex's own .*\(\+([\d.]+)\) \|$", "Agents")
+    assert claimed == (rounded(ours, "1"), rounded(theirs, "1"))
 
 
 def test_what_eviction_keeps():
