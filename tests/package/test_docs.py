@@ -24,7 +24,7 @@ from cascade_memory.errors import MissingExtra
 
 OPTIONAL = (
     *("fastapi", "langchain", "langchain_core", "langgraph", "llama_index", "langchain_mcp_adapters"),
-    *("mcp", "starlette", "jinja2", "presidio_analyzer"),
+    *("mcp", "starlette", "jinja2", "presidio_analyzer", "deepagents"),
 )
 SLOW = {"README.md", *(f"docs/{name}.md" for name in ("command-line", "cross-encoder", "llama-index", "measuring", "own-task"))}
 SLOW |= {"docs/production.md", "docs/tutorial.md", *(f"docs/how-to/{name}.md" for name in ("measure", "plot", "serve"))}

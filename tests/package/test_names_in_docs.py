@@ -30,6 +30,8 @@ ELSEWHERE = {
     "LangChain: what other retrievers have that becomes ours": "vectorstore as_retriever search_kwargs",
     "LangChain: how a chain falls back on another one; LangGraph: what asks a person": "with_fallbacks __interrupt__",
     "LangChain's human in the loop": "HumanInTheLoopMiddleware interrupt_mode per_call",
+    "deepagents: its tools": "ls read_file write_file edit_file grep write_todos",
+    "deepagents, LangGraph": "general-purpose runnable TodoListMiddleware checkpointer interrupt_on InvalidUpdateError",
     "LangGraph and LangMem": "interrupt_before interrupt_after user_id create_search_memory_tool memories",
     "langchain-experimental's PickBest": (
         "PickBest update_with_delayed_score ToSelectFrom SelectionScorer AutoSelectionScorer"
@@ -40,9 +42,7 @@ ELSEWHERE = {
         "max_iterations wait_for_event aretrieve CodeActAgent handler.cancel_run"
     ),
     "MCP's clients": "get_tools langchain-mcp-adapters claude_desktop_config.json .cursor/mcp.json .vscode/mcp.json",
-    "MCP: requests, headers of HTTP, and a package": (
-        "initialize ping MCP-Protocol-Version Mcp-Method Mcp-Name llama-index-tools-mcp"
-    ),
+    "MCP: requests, headers, a package": "initialize ping MCP-Protocol-Version Mcp-Method Mcp-Name llama-index-tools-mcp",
     "Hugging Face: the form of a name, and a model": "owner/name Alibaba-NLP/gte-reranker-modernbert-base",
     "vLLM: what a request may ask of it": "chat_template_kwargs enable_thinking",
     "another program": "cp alfworld-download",
@@ -64,6 +64,11 @@ VERBATIM = {
     ),
     "messages of ours, shortened or filled in": ("TypeError: CascadeMemory takes no option ...", "declare `cascade: dict`"),
     "a header of HTTP": ("Host: 127.0.0.1:8765",),
+    "how deepagents and LangChain are called": (
+        'mode="fork"',
+        'skip=lambda text: text.startswith("[The messages above")',
+        'create_agent(...) | RunnableLambda(lambda state: {"messages": state["messages"]})',
+    ),
     "how the MCP SDK's client is called": ('Client("http://127.0.0.1:8765/mcp")', 'mode="2026-07-28"'),
     "LaTeX": (r"\boxed{}",),
     "where other programs write a password": (
