@@ -10,9 +10,6 @@ from cascade_memory.bandit.epsilon_mix import mixed
 from cascade_memory.domain.exposure import Exposure
 from cascade_memory.ports.pair_encoder import Candidates, PairEncoder, Query
 from cascade_memory.ports.policy import Choice, Floats, Policy, Slate
-from cascade_memory.redaction.saying import log_of
-
-_log = log_of(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -21,7 +18,7 @@ class Selection:
 
     slate: Slate
     choice: Choice | None  # None if there were no candidates
-    failure: str | None = None
+    failure: Exception | None = None
 
 
 def select(
@@ -48,10 +45,9 @@ def select(
             choice = mixed(policy, slate, choice, k, epsilon=exposure.explore, abstain=exposure.abstain, seed=seed)
         return Selection(slate=slate, choice=choice)
     except Exception as error:  # noqa: BLE001 - a failing ranker must not break the agent
-        _log.exception("the ranker failed; choosing by similarity instead")
         slate = _slate(query, candidates, similarity, np.zeros((len(candidates), 0), np.float32))
         choice = fallback.select(slate, k, abstain=False, seed=seed)
-        return Selection(slate=slate, choice=choice, failure=f"{type(error).__name__}: {error}")
+        return Selection(slate=slate, choice=choice, failure=error)
 
 
 def _slate(query: Query, candidates: Candidates, similarity: Floats, features: Floats, floors: Floats | None = None) -> Slate:

@@ -214,7 +214,7 @@ class Recall:
         if self.error is not None:
             why = on_one_line(self.error)
             message = f"cascade_memory drops this reward: its recall failed, so there is no episode to reward ({why})"
-            warn(message, RuntimeWarning, stacklevel=3)
+            warn(message, RuntimeWarning)
             return None
         memory = self.memory()
         if memory is None:  # a recall must not keep a memory open that nobody else holds

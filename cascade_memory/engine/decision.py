@@ -75,17 +75,17 @@ class _Chosen:
 class Decider:
     """Finds candidates in a namespace and lets its policy choose; the shadow, if there is one, records its own choice.
 
-    ``ranker_failed`` is called with the reason if similarity chose instead.
+    ``note_failure`` is called with "rank" and the error if the ranker failed and similarity chose instead.
     """
 
-    def __init__(self, parts: Parts, candidates: int, floor: Floor, ranker_failed: Callable[[str], object]) -> None:
-        self._parts, self._candidates, self._floor, self._ranker_failed = parts, candidates, floor, ranker_failed
+    def __init__(self, parts: Parts, candidates: int, floor: Floor, note_failure: Callable[[str, Exception], object]) -> None:
+        self._parts, self._candidates, self._floor, self._note_failure = parts, candidates, floor, note_failure
 
     def decide(self, request: RecallRequest, query: Query, state: NamespaceState, spent: Spent) -> Decision:
         """Find candidates, choose among them, and look up the cases that are shown."""
         chosen = self._choose(request, query, state, spent)
         if chosen.selection.failure is not None:
-            self._ranker_failed(chosen.selection.failure)
+            self._note_failure("rank", chosen.selection.failure)
         began = time.perf_counter()
         cases = self._shown(chosen)
         spent.search += time.perf_counter() - began

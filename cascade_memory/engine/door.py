@@ -94,11 +94,6 @@ class Door:
         asking.made = incoming.made
         return pass_in(record, asking)
 
-    @property
-    def knows_more(self) -> bool:
-        """Whether more is taken out of a message than a secret that announces itself there."""
-        return self._also is not None or bool(self.kept.held)
-
     def said(self, error: Exception) -> str:
         """Return the kind of an error and what it says, as it may be kept and shown."""
         return f"{type(error).__name__}: {self.message(str(error))}"

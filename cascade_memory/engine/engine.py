@@ -62,7 +62,7 @@ class Engine:
         self.learning: Learning = learn
         self._limits = limits
         self.floor = Floor(parts.ledger, parts.embedder, at_once=parts.direct or isinstance(parts.embedder, LoadsModel))
-        self._decider = Decider(parts, candidates, self.floor, self._note_ranker_failure)
+        self._decider = Decider(parts, candidates, self.floor, self.note_failure)
         self._pid = os.getpid()
         self.failures: Counter[str] = Counter()
         self.last_error: str | None = None
@@ -288,20 +288,18 @@ class Engine:
             if one.alarming
         )
 
-    def note_failure(self, step: str, error: Exception) -> None:
-        """Count a failure that no exception reports to the caller."""
-        self.failures[step] += 1
-        self.last_error = on_one_line(f"{step}: {self.parts.door.said(error)}")  # it may quote a case
-        if self.parts.door.knows_more:
-            trace = "".join(traceback.format_exception(error)).rstrip("\n")
-            _log.warning("%s failed\n%s", step, self.parts.door.message(trace))
-        else:
-            _log.warning("%s failed", step, exc_info=error)  # the log takes secrets out
+    def note_failure(self, step: str, error: Exception, *, warned: bool = False) -> None:
+        """Count a failure that no exception reports to the caller, and log one line; the traceback only at DEBUG.
 
-    def _note_ranker_failure(self, failure: str) -> None:
-        """Count a recall in which similarity chose, since the ranker failed."""
-        self.failures["rank"] += 1
-        self.last_error = f"rank: {self.parts.door.message(failure)}"
+        ``warned`` says that a warning tells the caller of it: then the line has the level INFO.
+        """
+        self.failures[step] += 1
+        said = on_one_line(self.parts.door.said(error))  # it may quote a case
+        self.last_error = f"{step}: {said}"
+        _log.log(logging.INFO if warned else logging.WARNING, "%s failed (%s); see memory.health()", step, said)
+        if _log.isEnabledFor(logging.DEBUG):
+            trace = "".join(traceback.format_exception(error)).rstrip("\n")
+            _log.debug("%s failed\n%s", step, self.parts.door.message(trace))
 
     # -- the verbs ---------------------------------------------------------------------------------------------------
 
@@ -348,7 +346,10 @@ class Engine:
             totals.write += spent.write
         if _log.isEnabledFor(logging.INFO):
             _log.info("%s", recall_line(request, decision.recall, len(decision.row.candidates), spent))
-        return decision.recall if unwritten is None or request.search else unrecorded(decision.recall, unwritten)
+        if unwritten is None:
+            return decision.recall
+        self.note_failure("record", unwritten, warned=not request.search)
+        return decision.recall if request.search else unrecorded(decision.recall, unwritten)
 
     def reward(self, judgement: Judgement) -> Settled:
         """Record an outcome and all its consequences durably."""

@@ -66,6 +66,8 @@ class Recording:
     def write(self, entry: RecallRecord, most: float | None, seq: int, written: _Written) -> Exception | None:
         """Write a recall and pass its key to ``written``, within ``most`` seconds; return the error if that fails for good.
 
+        The caller reports the error. What fails later is reported here.
+
         ``seq`` is the last log line that the recall has seen.
         """
         until = None if most is None else time.monotonic() + most
@@ -117,7 +119,6 @@ class Recording:
         return True
 
     def _failed(self, entry: RecallRecord, error: Exception) -> Exception:
-        self._report("record", error)
         if entry.episode_id is not None:
             self.note_unopened(entry.episode_id)
         return error
@@ -178,6 +179,7 @@ class Recording:
         """Remember a failure to report later: the cases were returned before it happened."""
         if entry.episode_id is not None:
             self._unreported.append((entry.episode_id, str(error)))
+        self._report("record", error)
         self._failed(entry, error)
 
     def _goes_on(self) -> bool:

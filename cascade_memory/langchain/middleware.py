@@ -25,7 +25,6 @@ from cascade_memory.langchain.places import Skip, Text, solution_at, task_at
 from cascade_memory.langchain.record import Record
 from cascade_memory.langchain.run_tree import CHANNEL, EPISODE_KEY, METADATA_KEY, actor_in
 from cascade_memory.memory.threads import in_thread
-from cascade_memory.redaction.saying import warn
 from cascade_memory.runs.around import ActiveEpisode, within
 
 if TYPE_CHECKING:
@@ -80,7 +79,6 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         self._memory, self._handler, self._inject, self._namespace, self._name = memory, handler, inject, namespace, name
         self._k, self._query, self._answer, self._skip = k, query, solution, skip
         self._record = Record()
-        self._warned = False
 
     @property
     @override
@@ -102,7 +100,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         try:
             return self._begin(state, runtime, _config() if config is None else config)
         except Exception as error:  # noqa: BLE001 - a failing memory must not break the agent
-            self._failed("recall", error)
+            self._memory.note_failure("recall", error)
             return self._no_episode()
 
     @override
@@ -287,7 +285,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         try:
             yield
         except Exception as error:  # noqa: BLE001 - the agent has its answer; the episode stays pending
-            self._failed("reward", error)
+            self._memory.note_failure("reward", error)
         finally:
             var_child_runnable_config.reset(token)
 
@@ -295,7 +293,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         try:
             return self._read_solution(episode, state)
         except Exception as error:  # noqa: BLE001 - an episode whose solution cannot be read must end as well
-            self._failed("reward", error)
+            self._memory.note_failure("reward", error)
             return None
 
     def _read_solution(self, episode: Mapping[str, Any], state: Any) -> Any:
@@ -319,12 +317,6 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
     def __deepcopy__(self, memo: dict[int, Any]) -> CascadeMiddleware:
         """Return this same object: agents are copied, the memory is not."""
         return self
-
-    def _failed(self, step: str, error: Exception) -> None:
-        self._memory.note_failure(step, error)
-        if not self._warned:
-            self._warned = True
-            warn(f"cascade_memory: {step} failed ({error}); see memory.health()", RuntimeWarning, stacklevel=3)
 
 
 def _config() -> Mapping[str, Any]:

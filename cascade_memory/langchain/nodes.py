@@ -39,7 +39,7 @@ class _Once:
         if not self._warned:
             self._warned = True
             keys = ", ".join(sorted(_keys(state))) or "no keys"
-            warn(f"{what} the state has {keys}; {remedy}", UserWarning, stacklevel=4)
+            warn(f"{what} the state has {keys}; {remedy}", UserWarning)
 
 
 def recall_node(

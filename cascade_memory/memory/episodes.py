@@ -168,7 +168,6 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
         warn(
             f"cascade_memory stored no case for a reward of {value:g}: {remedy} (this warning comes once; stats() counts them)",
             UserWarning,
-            stacklevel=4,
         )
 
     def finish(

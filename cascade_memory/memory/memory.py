@@ -80,20 +80,9 @@ class Memory(ForgettingVerbs, WarningVerbs):
             If the memory itself fails or misses its deadline, the recall has no cases and ``.error`` is set: a failing
             memory does not stop the agent. If only writing fails, the recall has its cases, and ``.error`` is set.
         """
-        return self._found(
-            self._request(
-                query,
-                k=k,
-                namespace=namespace,
-                where=where,
-                episode_id=episode_id,
-                thread_id=thread_id,
-                metadata=metadata,
-                min_trust=min_trust,
-                actor=actor,
-                channel=channel,
-            )
-        )
+        options: dict[str, Any] = {"k": k, "namespace": namespace, "where": where, "episode_id": episode_id}
+        options |= {"thread_id": thread_id, "min_trust": min_trust, "actor": actor, "channel": channel}
+        return _warned(self._found(self._request(query, metadata=metadata, **options)))
 
     def search(
         self,
@@ -111,7 +100,7 @@ class Memory(ForgettingVerbs, WarningVerbs):
         ``actor`` and ``channel`` are checked, and not stored: a search has no episode.
         """
         about = {"min_trust": min_trust, "actor": actor, "channel": channel}
-        return self._found(self._request(query, k=k, namespace=namespace, where=where, search=True, **about))
+        return _warned(self._found(self._request(query, k=k, namespace=namespace, where=where, search=True, **about)))
 
     def _found(self, request: RecallRequest) -> Recall:
         """Return what the engine finds, or a recall without cases that names the error."""
@@ -123,11 +112,6 @@ class Memory(ForgettingVerbs, WarningVerbs):
             found = self._failed(error, request)
         except Exception as error:  # noqa: BLE001 - a failing memory must not break the agent
             found = self._failed(error, request)
-        if found.error is not None:
-            made = found.cases or found.abstained
-            failed, going_on = ("store a recall", "") if made else ("recall", "; going on without cases")
-            message = f"cascade_memory could not {failed} ({found.error}){going_on}"
-            warn(message, RuntimeWarning, stacklevel=3)
         if not request.search:
             request.record.keep_for(found.episode_id)
         if found.error is None and self._tickets is not None and not request.search:
@@ -135,7 +119,7 @@ class Memory(ForgettingVerbs, WarningVerbs):
         return found
 
     def _failed(self, error: Exception, request: RecallRequest) -> Recall:
-        self._engine.note_failure("recall", error)
+        self._engine.note_failure("recall", error, warned=True)
         failed = failed_recall(request, self._engine.parts.door.said(error))
         self._engine.recording.note_unopened(failed.episode_id)
         return failed
@@ -176,7 +160,7 @@ class Memory(ForgettingVerbs, WarningVerbs):
         """Do what ``recall`` does without blocking the event loop."""
         options: dict[str, Any] = {"k": k, "namespace": namespace, "where": where, "episode_id": episode_id}
         options |= {"thread_id": thread_id, "min_trust": min_trust, "actor": actor, "channel": channel}
-        return await in_thread(functools.partial(self.recall, query, metadata=metadata, **options))
+        return _warned(await in_thread(lambda: self._found(self._request(query, metadata=metadata, **options))))
 
     async def areward(
         self,
@@ -345,3 +329,12 @@ class Memory(ForgettingVerbs, WarningVerbs):
         added = transfer.import_(engine, source, progress=progress, actor=self._who(actor))
         engine.learn_soon()
         return added
+
+
+def _warned(found: Recall) -> Recall:
+    """Warn if a recall failed, or was not written down; called where the caller waits, so that the warning names that line."""
+    if found.error is not None:
+        made = found.cases or found.abstained
+        failed, going_on = ("store a recall", "") if made else ("recall", "; going on without cases")
+        warn(f"cascade_memory could not {failed} ({found.error}){going_on}", RuntimeWarning)
+    return found

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
+import contextlib
+import inspect
 import logging
+import os
+import threading
 import traceback
 import warnings
+from pathlib import Path
 
 from cascade_memory.redaction.marking import redact_secrets
+
+# A line of these says nothing to the reader of a warning: this package, and what calls its functions on its behalf.
+_PACKAGES = (Path(__file__).parent.parent, Path(asyncio.__file__).parent, Path(concurrent.futures.__file__).parent)
+_BETWEEN = (*(f"{folder}{os.sep}" for folder in _PACKAGES), contextlib.__file__, threading.__file__)
 
 
 class _WithoutSecrets(logging.Filter):
@@ -45,6 +56,12 @@ def take_from_all_lines() -> None:
         handler.addFilter(_WITHOUT)
 
 
-def warn(message: str, category: type[Warning], *, stacklevel: int) -> None:
-    """Warn about something; all warnings of this library are given here."""
-    warnings.warn(redact_secrets(message), category, stacklevel=stacklevel + 1)
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn about something, at the line of the caller that led here; all warnings of this library are given here.
+
+    On a thread that this library has started there is no such line.
+    """
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and frame.f_code.co_filename.startswith(_BETWEEN):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(redact_secrets(message), category, stacklevel=level)

@@ -57,8 +57,7 @@ async def test_a_reward_function_may_use_the_memory(make: Make, kind: str):
 @pytest.mark.parametrize("verdict", [1.5, "yes", float("nan")])
 def test_a_verdict_that_is_none_leaves_the_episode_pending_with_its_solution(make: Make, verdict: Any):
     memory = make(reward_fn=lambda _: verdict)
-    with pytest.warns(RuntimeWarning, match="reward"):
-        create_agent(model("It is 42."), [], middleware=[memory.middleware()]).invoke(ask("6 * 7"))
+    create_agent(model("It is 42."), [], middleware=[memory.middleware()]).invoke(ask("6 * 7"))
     assert [episode.answer for episode in memory.pending()] == ["It is 42."]
 
 

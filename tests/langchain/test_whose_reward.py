@@ -65,8 +65,7 @@ def test_a_turn_whose_recall_failed_carries_no_id_of_an_earlier_turn(always: Cas
         raise OSError("disk full")
 
     monkeypatch.setattr(always.engine, "recall", broken)
-    with pytest.warns(RuntimeWarning, match="disk full"):
-        assert agent.invoke(ask("two"), config).get("cascade_episode_id") is None
+    assert agent.invoke(ask("two"), config).get("cascade_episode_id") is None
 
 
 def test_runs_that_are_no_chain_leave_nothing_behind(always: CascadeMemory):
