@@ -10,10 +10,13 @@ from cascade_memory.memory.session import Session
 from cascade_memory.runs.around import ActiveEpisode, active_episode, within
 
 if TYPE_CHECKING:
-    from cascade_memory.domain.recall import Recall
+    from typing_extensions import Self
+
     from cascade_memory.domain.trajectory import Solution
     from cascade_memory.langchain.attach import Attachment
+    from cascade_memory.memory.episodes import EpisodeVerbs
     from cascade_memory.memory.memory import Memory
+    from cascade_memory.memory.session import MakesRecall
 
 
 class Block(Session):
@@ -22,8 +25,8 @@ class Block(Session):
     Set ``solution`` and call ``reward(...)`` as in ``cascade_memory.CascadeMemory.episode``; the block also ends as there.
     """
 
-    def __init__(self, memory: Memory, recall: Recall, attachment: Attachment) -> None:
-        super().__init__(memory, recall, channel="langchain")
+    def __init__(self, memory: EpisodeVerbs, makes: MakesRecall, attachment: Attachment) -> None:
+        super().__init__(memory, makes, channel="langchain")
         self._attachment = attachment
         self._stack = ExitStack()
         self._watched: Solution | None = None
@@ -34,10 +37,10 @@ class Block(Session):
         if self.solution is self._watched:
             self.solution = self._watched = solution
 
-    def __enter__(self) -> Block:
+    def __enter__(self) -> Self:
         """Begin the task."""
-        self._stack.enter_context(self._attachment.attach())
         entry = ActiveEpisode(memory=self._memory, episode_id=self.id, namespace=self.recall.namespace, session=self)
+        self._stack.enter_context(self._attachment.attach())
         self._stack.enter_context(within(entry))
         return self
 
@@ -46,10 +49,6 @@ class Block(Session):
         self._stack.close()
         if not self._waits(error):
             super().__exit__(kind, error, traceback)
-
-    async def __aenter__(self) -> Block:
-        """Begin the task, in asynchronous code."""
-        return self.__enter__()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

@@ -32,6 +32,7 @@ from cascade_memory.langchain.graphs import GraphHooks
 from cascade_memory.langchain.handler import CascadeCallbackHandler
 from cascade_memory.langchain.run_tree import ACTOR_KEY, CHANNEL, EPISODE_KEY, METADATA_KEY
 from cascade_memory.langchain.tool import recall_tool
+from cascade_memory.memory.memory import makes_recall
 from cascade_memory.memory.passed_wrongly import saying
 from cascade_memory.memory.threads import in_reward_thread, in_thread
 from cascade_memory.ports.embedder import Embedder
@@ -256,11 +257,11 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
         min_trust: str | None = None,
         actor: str | None = None,
     ) -> Block:
-        """Recall for a task in a ``with`` block: every recall inside joins the episode, which ends with the block."""
+        """Recall for a task in a ``with`` or ``async with`` block: recalls inside join the episode, which ends with it."""
         k = self.k if k is None else k
-        about = {"min_trust": min_trust, "actor": actor, "channel": CHANNEL}
-        recall = self._engine.recall(query, k=k, namespace=namespace, where=where, metadata=metadata, **about)
-        return Block(self._engine, recall, self._attachment)
+        about: dict[str, Any] = {"k": k, "namespace": namespace, "where": where, "metadata": metadata}
+        about |= {"min_trust": min_trust, "actor": actor, "channel": CHANNEL}
+        return Block(self._engine, makes_recall(self._engine, query, about), self._attachment)
 
     # -- rewards -----------------------------------------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ from cascade_memory.llama_index.nodes import nodes
 from cascade_memory.llama_index.noted_steps import NotedSteps
 from cascade_memory.llama_index.runs import CHANNEL, Run, Runs, actor_here
 from cascade_memory.llama_index.tool import recall_tool
+from cascade_memory.memory.memory import makes_recall
 from cascade_memory.memory.passed_wrongly import saying
 from cascade_memory.memory.threads import in_thread
 from cascade_memory.ports.embedder import Embedder
@@ -207,11 +208,11 @@ class CascadeMemory(Adapter, BaseRetriever, metaclass=saying(type(BaseRetriever)
         min_trust: str | None = None,
         actor: str | None = None,
     ) -> JoinedSession:
-        """Recall for a task in a ``with`` block: every recall inside joins the episode, which ends with the block."""
+        """Recall for a task in a ``with`` or ``async with`` block: recalls inside join the episode, which ends with it."""
         k = self._k if k is None else k
-        about = {"min_trust": min_trust, "actor": actor_here() if actor is None else actor, "channel": CHANNEL}
-        recall = self._engine.recall(query, k=k, namespace=namespace, where=where, metadata=metadata, **about)
-        return JoinedSession(self._engine, recall, channel=CHANNEL)
+        about: dict[str, Any] = {"k": k, "namespace": namespace, "where": where, "metadata": metadata}
+        about |= {"min_trust": min_trust, "actor": actor_here() if actor is None else actor, "channel": CHANNEL}
+        return JoinedSession(self._engine, makes_recall(self._engine, query, about), channel=CHANNEL)
 
     # -- the rest ----------------------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from cascade_memory.memory import curation, transfer
 from cascade_memory.memory.backup import backup
 from cascade_memory.memory.explained_rows import explained
 from cascade_memory.memory.forgetting import ForgettingVerbs
-from cascade_memory.memory.session import Session
+from cascade_memory.memory.session import MakesRecall, Session
 from cascade_memory.memory.threads import in_reward_thread, in_thread
 from cascade_memory.memory.warning import WarningVerbs
 from cascade_memory.redaction.saying import warn
@@ -136,10 +136,10 @@ class Memory(ForgettingVerbs, WarningVerbs):
         actor: str | None = None,
         channel: str | None = None,
     ) -> Session:
-        """Recall for a task and reward it at the end of a ``with`` block; see ``Session``."""
-        about = {"min_trust": min_trust, "actor": actor, "channel": channel}
-        found = self.recall(query, k=k, namespace=namespace, where=where, metadata=metadata, **about)
-        return Session(self, found, channel=channel)
+        """Recall for a task and reward it at the end of a ``with`` or ``async with`` block; see ``Session``."""
+        about: dict[str, Any] = {"k": k, "namespace": namespace, "where": where, "metadata": metadata}
+        about |= {"min_trust": min_trust, "actor": actor, "channel": channel}
+        return Session(self, makes_recall(self, query, about), channel=channel)
 
     # -- async twins -------------------------------------------------------------------------------------------------
 
@@ -329,6 +329,11 @@ class Memory(ForgettingVerbs, WarningVerbs):
         added = transfer.import_(engine, source, progress=progress, actor=self._who(actor))
         engine.learn_soon()
         return added
+
+
+def makes_recall(memory: Memory, query: str, options: Mapping[str, Any]) -> MakesRecall:
+    """Say how a block recalls for a task, with these options of ``recall``."""
+    return MakesRecall(functools.partial(memory.recall, query, **options), functools.partial(memory.arecall, query, **options))
 
 
 def _warned(found: Recall) -> Recall:

@@ -3,31 +3,49 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.recall import Recall, RecalledCase
 from cascade_memory.domain.trajectory import Solution
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from typing_extensions import Self
 
     from cascade_memory.memory.episodes import EpisodeVerbs
 
 
+class MakesRecall(NamedTuple):
+    """Makes the recall of a session, at once or without blocking the event loop."""
+
+    now: Callable[[], Recall]
+    awaited: Callable[[], Awaitable[Recall]]
+
+
 class Session:
     """One task. Set ``solution`` when there is one, and ``reward(...)`` when the outcome is known.
+
+    The recall is made when the block begins. ``async with`` makes it without blocking the event loop.
 
     If the block ends without a reward, the memory's ``reward_fn`` is asked. Without a verdict the episode stays open with its
     solution, and can be rewarded later by its id. If the block raises, the episode is censored unless ``reward_fn`` gives a
     verdict; the exception is raised on.
     """
 
-    def __init__(self, memory: EpisodeVerbs, recall: Recall, *, channel: str | None = None) -> None:
-        self._memory, self._channel = memory, channel
-        self.recall = recall
+    def __init__(self, memory: EpisodeVerbs, makes: MakesRecall, *, channel: str | None) -> None:
+        self._memory, self._makes, self._channel = memory, makes, channel
+        self._recall: Recall | None = None
         self.solution: Solution | None = None
         self._rewarded = False
+
+    @property
+    def recall(self) -> Recall:
+        """What was recalled for the task; without a block, the recall is made when it is first asked for."""
+        if self._recall is None:
+            self._recall = self._makes.now()
+        return self._recall
 
     @property
     def id(self) -> str:
@@ -68,8 +86,9 @@ class Session:
         )
         self._rewarded = True
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> Self:
         """Begin the task."""
+        _ = self.recall
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
@@ -83,9 +102,11 @@ class Session:
                 raise
             self._memory.note_failure("reward", failure)
 
-    async def __aenter__(self) -> Session:
-        """Begin the task, in asynchronous code."""
-        return self
+    async def __aenter__(self) -> Self:
+        """Begin the task, without blocking the event loop."""
+        if self._recall is None:
+            self._recall = await self._makes.awaited()
+        return self.__enter__()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

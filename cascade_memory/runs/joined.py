@@ -10,31 +10,29 @@ from cascade_memory.memory.session import Session
 from cascade_memory.runs.around import ActiveEpisode, within
 
 if TYPE_CHECKING:
-    from cascade_memory.domain.recall import Recall
-    from cascade_memory.memory.memory import Memory
+    from typing_extensions import Self
+
+    from cascade_memory.memory.episodes import EpisodeVerbs
+    from cascade_memory.memory.session import MakesRecall
 
 
 class JoinedSession(Session):
     """One task; see ``cascade_memory.CascadeMemory.episode``. Set ``solution`` before the block ends."""
 
-    def __init__(self, memory: Memory, recall: Recall, *, channel: str | None = None) -> None:
-        super().__init__(memory, recall, channel=channel)
-        self._around = ActiveEpisode(memory=memory, episode_id=recall.episode_id, namespace=recall.namespace, session=self)
+    def __init__(self, memory: EpisodeVerbs, makes: MakesRecall, *, channel: str | None) -> None:
+        super().__init__(memory, makes, channel=channel)
         self._stack = ExitStack()
 
-    def __enter__(self) -> JoinedSession:
+    def __enter__(self) -> Self:
         """Begin the task."""
-        self._stack.enter_context(within(self._around))
+        around = ActiveEpisode(memory=self._memory, episode_id=self.id, namespace=self.recall.namespace, session=self)
+        self._stack.enter_context(within(around))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         """Settle or censor the episode, or leave it open."""
         self._stack.close()
         super().__exit__(kind, error, traceback)
-
-    async def __aenter__(self) -> JoinedSession:
-        """Begin the task, in asynchronous code."""
-        return self.__enter__()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

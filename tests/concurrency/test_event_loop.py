@@ -13,9 +13,11 @@ from pathlib import Path
 from statistics import median
 
 import pytest
+from held_up import block_leaves_the_loop_free
 from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory
+from cascade_memory.errors import InvalidInput
 
 _TASKS = 100
 _BOUND = 0.020  # seconds beyond what the embedding alone costs the loop
@@ -139,3 +141,18 @@ def test_a_memory_made_outside_any_loop_outlives_the_loops_that_use_it(ram: Casc
 
     asyncio.run(with_block())
     assert ram.stats().rewards == 3
+
+
+async def test_the_recall_of_a_block_does_not_hold_up_the_loop():
+    with contextlib.ExitStack() as stack:
+        assert await block_leaves_the_loop_free(lambda **options: stack.enter_context(CascadeMemory(**options)))
+
+
+def test_a_block_without_async_recalls_when_it_begins(ram: CascadeMemory):
+    begun = ram.episode("heat the cup")
+    with begun as episode:
+        assert ram.stats().recalls == 1
+        assert episode.recall is begun.recall
+    with pytest.raises(InvalidInput):
+        ram.episode("").__enter__()
+    assert ram.episode("cool the cup").id in {one.id for one in ram.episodes()}  # so it does where nobody begins a block

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from adding_agents import ask, paid
+from held_up import block_leaves_the_loop_free
 from langchain.agents import create_agent
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from scripted import model
@@ -85,6 +86,10 @@ async def test_an_asynchronous_block_does_not_hold_up_the_loop(make: Make):
         session.solution = "48"
     assert paid(memory) == [1.0, 1.0]
     assert loop_thread not in judged_on
+
+
+async def test_nor_does_its_recall(make: Make):
+    assert await block_leaves_the_loop_free(make)
 
 
 def test_a_graph_refuses_a_reward_that_it_could_not_await(always: CascadeMemory):

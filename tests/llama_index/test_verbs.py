@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
+from held_up import block_leaves_the_loop_free
 
 pytest.importorskip("llama_index.core")
 
@@ -59,6 +62,10 @@ def test_retrievals_inside_a_block_join_its_episode(memory: CascadeMemory):
     assert memory.get_episode(episode.id).recalls == 2
     (outside,) = memory.retrieve("cool a mug")
     assert outside.metadata["cascade_episode_id"] != episode.id
+
+
+async def test_the_recall_of_a_block_does_not_hold_up_the_loop(make: Callable[..., CascadeMemory]):
+    assert await block_leaves_the_loop_free(make)
 
 
 async def test_a_block_in_an_event_loop_that_fails_censors_its_episode(memory: CascadeMemory):
