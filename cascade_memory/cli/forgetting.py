@@ -1,4 +1,4 @@
-"""The command ``forget``, which asks before it empties a namespace or undoes a source."""
+"""The command ``forget``, which asks before it deletes more than what an id names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def add_options(forget: argparse.ArgumentParser) -> None:
     forget.add_argument("--purge", action="store_true", help="leave no byte of the deleted data in any file of the memory")
     what = forget.add_mutually_exclusive_group()
     what.add_argument("--case", action="append", metavar="ID", help="may be given several times")
-    what.add_argument("--where", metavar="JSON", help='a metadata filter, such as {"user": "u1"}')
+    what.add_argument("--where", metavar="JSON", help='a metadata filter, such as {"user": "u1"}; asks first')
     what.add_argument("--episode", metavar="ID")
     what.add_argument("--everything", action="store_true", help="all cases and episodes of the namespace; asks first")
     about = (
@@ -38,7 +38,7 @@ def add_options(forget: argparse.ArgumentParser) -> None:
     forget.add_argument("--since", metavar="WHEN", help=about)
     forget.add_argument("--until", metavar="WHEN", help="what came before this moment; asks first")
     forget.add_argument("--by", metavar="NAME", help="who does it, for the audit log (default: the login name)")
-    forget.add_argument("--yes", action="store_true", help="with --everything or a source: do not ask")
+    forget.add_argument("--yes", action="store_true", help="do not ask")
     forget.add_argument("--dry-run", action="store_true", help="only count what would be forgotten")
 
 
@@ -46,14 +46,14 @@ def forget(options: argparse.Namespace) -> int:
     """Delete."""
     where = parsed_where(options.where)
     source: dict[str, Any] = {name: getattr(options, name) for name in _SOURCE if getattr(options, name) is not None}
-    one = options.case is not None or where is not None or options.episode is not None
-    if sum([one, options.everything, bool(source)]) != 1:
+    one = options.case is not None or options.episode is not None
+    if sum([one, where is not None, options.everything, bool(source)]) != 1:
         raise InvalidInput(
             "forget needs one of --case, --where, --episode, --everything and a source, which is any of --actor, --channel, "
             "--since and --until"
         )
     if options.yes and one:
-        raise InvalidInput("--yes can only be used with --everything or with a source: nothing else asks")
+        raise InvalidInput("--yes is only for --where, --everything and a source: what is named by its id is not asked about")
     with existing(options, options.namespace) as memory:
         forget_ = functools.partial(
             memory.forget,
@@ -69,7 +69,7 @@ def forget(options: argparse.Namespace) -> int:
             would = forget_(dry_run=True)
             if options.dry_run:
                 return _preview(options, would)
-            _ask(options, would, "everything" if options.everything else "all that came from this source")
+            _ask(options, would, _what(options))
         receipt = forget_(purge=options.purge)
     if options.json:
         print(json.dumps(receipt.as_dict(), indent=2))
@@ -112,6 +112,12 @@ def _print_copies(receipt: Receipt) -> None:
 
 def _in_words(held: dict[str, int]) -> str:
     return ", ".join(f"{count:,} {what}" for what, count in held.items())
+
+
+def _what(options: argparse.Namespace) -> str:
+    if options.everything:
+        return "everything"
+    return "all with this metadata" if options.where is not None else "all that came from this source"
 
 
 def _ask(options: argparse.Namespace, would: Receipt, what: str) -> None:

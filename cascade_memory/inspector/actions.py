@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from cascade_memory.domain.actions import AuditEntry
-from cascade_memory.errors import InvalidInput
+from cascade_memory.errors import ContentChanged, InvalidInput
+from cascade_memory.inspector.filtering import CaseFilter
 from cascade_memory.inspector.view import Elsewhere, Missing, Rendered, View
 
 Action: TypeAlias = "Callable[[View, str], str | Rendered]"  # gets its name; returns the next page, or its address
@@ -86,21 +87,37 @@ def _flag(view: View, action: str) -> str:
 
 def _forget(view: View, _: str) -> Rendered:
     """Forget, and show the receipt: it says what could not be purged."""
-    page, one = _subject(view)
     purge = view.fields.get("purge") == "yes"
-    receipt = view.memory.forget(**_named(page, one), purge=purge, by=view.visitor, namespace=view.namespace)
-    return Rendered("forgotten.html", {"what": page, "receipt": receipt, "purge": purge})
+    if view.fields.get("what") == "cases":
+        what, found = "cases", CaseFilter.of(view.fields).to_forget(view)
+        if _field(view, "seen") != found.seen:
+            raise ContentChanged("other cases match now than those that you saw: look at the list again")
+        named = found.named
+    else:
+        page, one = _subject(view)
+        what, named = f"{page}s", _named(page, one)
+    receipt = view.memory.forget(**named, purge=purge, by=view.visitor, namespace=view.namespace)
+    return Rendered("forgotten.html", {"what": what, "receipt": receipt, "purge": purge})
 
 
 def preview(view: View) -> Rendered:
     """Show the receipt of forgetting something, before it is forgotten. Who may only look could not go on from it."""
     if not view.edit:
         raise Missing("This inspector only shows.")
-    page = view.choice("what", ("case", "episode")) or "case"
+    page = view.choice("what", ("case", "episode", "cases")) or "case"
+    if page == "cases":
+        return _preview_all(view)
     one = view.query.get("id", "")
     receipt = view.memory.forget(**_named(page, one), dry_run=True, namespace=view.namespace)
     text = view.episode(one).query if page == "episode" else view.memory.get(one, namespace=view.namespace).query
     return Rendered("forget.html", {"what": page, "id": one, "text": text, "receipt": receipt})
+
+
+def _preview_all(view: View) -> Rendered:
+    filter_ = CaseFilter.of(view.query)
+    found = filter_.to_forget(view)
+    receipt = view.memory.forget(**found.named, dry_run=True, namespace=view.namespace)
+    return Rendered("forget_all.html", {"filter": filter_, "seen": found.seen, "receipt": receipt})
 
 
 def _named(page: str, one: str) -> dict[str, Any]:

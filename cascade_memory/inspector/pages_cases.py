@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from typing import Any, cast, get_args
 
 from cascade_memory.domain.episode import SOURCES
 from cascade_memory.domain.trust import named
-from cascade_memory.domain.viewed import CaseOrder, Sort, State
+from cascade_memory.domain.viewed import CaseOrder, Sort
 from cascade_memory.errors import InvalidInput
 from cascade_memory.inspector.actions import told
+from cascade_memory.inspector.filtering import CaseFilter
 from cascade_memory.inspector.shown import cut, is_cut, solved, steps_of
 from cascade_memory.inspector.view import Rendered, View
 
@@ -29,16 +28,12 @@ _READ = ("newest", "oldest")  # the orders that the ledger reads without sorting
 def cases(view: View) -> Rendered:
     """List cases."""
     sort = cast("Sort", view.choice("sort", get_args(Sort), "newest"))
-    state = cast("State | None", view.choice("state", get_args(State)))
-    search, where = view.asked("q") or "", view.asked("where") or ""
+    filter_ = CaseFilter.of(view.query)
     values: dict[str, Any] = {
-        "search": search,
-        "where": where,
+        "filter": filter_,
         "sort": sort,
         "sorts": SORTS,
-        "source": view.source,
         "sources": SOURCES,
-        "state": state,
         "states": STATES,
         "error": None,
         "page": None,
@@ -47,16 +42,13 @@ def cases(view: View) -> Rendered:
     }
     try:
         order = None
-        if sort not in _READ and not (search or where or view.source or state):
+        if sort not in _READ and not filter_.any:
             order = _order(view, sort)
             if order is None:
                 return Rendered("cases.html", {**values, "waits": True}, reload=1)
         values["page"] = view.memory.page_of_cases(
-            search=search,
+            **filter_.options,
             sort=sort,
-            source=view.source,
-            where=_filter(where),
-            state=state,
             after=view.asked("after"),
             limit=PER_PAGE,
             order=order,
@@ -72,18 +64,6 @@ def _order(view: View, sort: Sort) -> CaseOrder | None:
         ("order", sort, view.namespace), lambda: view.memory.order_of_cases(sort, namespace=view.namespace)
     )
     return None if made is None else made.value
-
-
-def _filter(text: str) -> Mapping[str, Any] | None:
-    if not text.strip():
-        return None
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f'a filter is JSON, such as {{"user": "ann"}}: {error}') from error
-    if not isinstance(found, dict):
-        raise InvalidInput('a filter is a JSON object, such as {"user": "ann"}')
-    return cast("dict[str, Any]", found)
 
 
 def case(view: View) -> Rendered:

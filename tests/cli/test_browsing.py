@@ -196,8 +196,26 @@ def test_nobody_can_be_asked_without_a_terminal(
     assert _cases(folder) == 0
 
 
+def test_a_filter_is_asked_about_as_everything_is(
+    folder: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    command = ("forget", folder, "--where", '{"user": "u1"}', "--purge")
+    monkeypatch.setattr("sys.stdin", io.StringIO("yes\n"))
+    assert "pass --yes" in _refused(capsys, *command)
+    monkeypatch.setattr("sys.stdin", _Terminal("no\n"))
+    assert main(list(command)) == 2
+    said = capsys.readouterr()
+    assert "forget all with this metadata in namespace 'default'" in said.out
+    assert "cases, " in said.out
+    assert "nothing was forgotten" in said.err
+    assert _cases(folder) == 26
+    monkeypatch.setattr("sys.stdin", _Terminal("yes\n"))
+    assert "no file of the memory holds a byte" in _shown(capsys, *command)
+    assert _cases(folder) < 26
+
+
 def test_a_dry_run_only_counts(folder: str, capsys: pytest.CaptureFixture[str]):
     assert "would be forgotten: 26 cases" in _shown(capsys, "forget", folder, "--everything", "--dry-run")
     assert _json(capsys, "forget", folder, "--everything", "--dry-run", "--yes")["would_forget"]["cases"] == 26
     assert _cases(folder) == 26
-    assert "--yes can only be used with --everything" in _refused(capsys, "forget", folder, "--case", "x", "--yes")
+    assert "--yes is only for --where" in _refused(capsys, "forget", folder, "--case", "x", "--yes")

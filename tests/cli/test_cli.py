@@ -91,7 +91,7 @@ def test_reindex_refuses_an_open_memory(folder: str, capsys):
 
 
 def test_forget_by_case_filter_episode_and_everything(folder: str, capsys):
-    assert _json(capsys, "forget", folder, "--where", '{"user": "u1"}')["cases"] == 3  # type: ignore[index]
+    assert _json(capsys, "forget", folder, "--where", '{"user": "u1"}', "--yes")["cases"] == 3  # type: ignore[index]
     with CascadeMemory(folder, embedder="stored") as memory:
         case = engine_of(memory).parts.ledger.cases.after(0, 1)[0][0]
     assert _json(capsys, "forget", folder, "--case", case.id)["cases"] == 1  # type: ignore[index]

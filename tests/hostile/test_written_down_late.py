@@ -136,7 +136,17 @@ def test_what_another_process_forgot_meanwhile_does_not_come_back(memory: Cascad
     ledger.record = held_up  # type: ignore[method-assign]
     recall = memory.recall("a private task of ann", metadata={"user": "ann"})
     assert recall.error is None
-    command = [sys.executable, "-m", "cascade_memory", "forget", str(tmp_path / "m"), "--where", '{"user": "ann"}', "--purge"]
+    command = [
+        sys.executable,
+        "-m",
+        "cascade_memory",
+        "forget",
+        str(tmp_path / "m"),
+        "--where",
+        '{"user": "ann"}',
+        "--purge",
+        "--yes",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     free.set()
@@ -317,7 +327,7 @@ def test_what_was_forgotten_meanwhile_costs_only_recalls_that_it_may_have_meant(
     )
     assert recall.error is None
     gone = f'{{"user": "{"bob" if says != "a candidate that went" else "nobody"}"}}'
-    command = [sys.executable, "-m", "cascade_memory", "forget", str(tmp_path / "m"), "--where", gone]
+    command = [sys.executable, "-m", "cascade_memory", "forget", str(tmp_path / "m"), "--where", gone, "--yes"]
     if says == "a candidate that went":
         command = [*command[:-2], "--case", recall.cases[0].id]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -173,6 +173,56 @@ def test_an_episode_is_forgotten(editing: Door, memory: CascadeMemory):
     assert memory.get_episode(episode_id) is None
 
 
+def test_all_that_a_filter_shows_is_forgotten_after_its_receipt(editing: Door, memory: CascadeMemory):
+    ids = [memory.add(f"boil water {i}", "use the kettle", metadata={"user": "carla"}) for i in range(3)]
+    failed = memory.recall("boil tea", metadata={"user": "carla"}).episode_id
+    memory.add("boil water 4", "use the kettle", metadata={"user": "carla"}, namespace="other")
+    others = len(memory) - 3
+    browser = editing.browser()
+    assert "Forget all of these" not in browser.get("/cases").text
+    filtered = browser.get("/cases", params={"where": '{"user": "carla"}'})
+    (link,) = [one for one in links_of(filtered) if "/forget?" in one]
+    preview = browser.get(link)
+    assert "Cases3Episodes1" in "".join(text_of(preview).split())
+    assert len(memory) == others + 3
+    assert "It is forgotten" in text_of(submit(browser, preview, "forget", purge="yes"))
+    assert not any(case_id in memory for case_id in ids)
+    assert memory.get_episode(failed) is None
+    assert (len(memory), memory.stats(namespace="other").cases) == (others, 1)
+    entry = next(memory.audit())
+    assert (entry.action, entry.actor) == ("purge", "ann")
+    assert [one.actor for one in memory.audit() if one.action == "forget"] == ["ann"]
+
+
+def test_other_filters_forget_the_cases_that_they_show(editing: Door, memory: CascadeMemory):
+    shown, kept = memory.add("boil <i>water</i>", "kettle"), memory.add("cook rice", "pot")
+    browser = editing.browser()
+    preview = browser.get("/forget", params={"what": "cases", "q": "<i>water", "source": "human"})
+    assert form_of(preview, "forget")["q"] == "<i>water"
+    submit(browser, preview, "forget")
+    assert (shown in memory, kept in memory) == (False, True)
+
+
+def test_nothing_is_forgotten_that_was_not_seen(editing: Door, memory: CascadeMemory):
+    memory.add("boil some water", "use the kettle", metadata={"user": "carla"})
+    browser = editing.browser()
+    preview = browser.get("/forget", params={"what": "cases", "where": '{"user": "carla"}'})
+    memory.add("boil some tea", "use the kettle", metadata={"user": "carla"})
+    before = len(memory)
+    refused = submit(browser, preview, "forget")
+    assert refused.status_code == 409
+    assert "other cases match now" in text_of(refused)
+    assert browser.post("/do/forget", {**form_of(preview, "forget"), "seen": ""}).status_code == 400
+    assert browser.get("/forget", params={"what": "cases"}).status_code == 400
+    assert browser.get("/forget", params={"what": "cases", "where": "{"}).status_code == 400
+    assert browser.get("/forget", params={"what": "cases", "q": "nothing has this"}).status_code == 404
+    assert len(memory) == before
+    with door(memory) as looking:
+        only = looking.browser()
+        assert "Forget all" not in only.get("/cases", params={"where": '{"user": "carla"}'}).text
+        assert only.get("/forget", params={"what": "cases", "where": '{"user": "carla"}'}).status_code == 404
+
+
 def test_the_audit_log_says_who_did_what_and_takes_it_back(
     editing: Door, memory: CascadeMemory, monkeypatch: pytest.MonkeyPatch
 ):

@@ -95,6 +95,8 @@ MAKERS: tuple[Maker, ...] = (
     lambda memory: _warning(memory, retired=True),
     lambda memory: _forgetting("case", _case(memory)),
     lambda memory: _forgetting("episode", _reported(memory, 1.0)),
+    lambda memory: _case(memory) and "/cases?q=some",
+    lambda memory: _case(memory) and "/forget?what=cases&q=some",
     _audited,
 )
 
