@@ -201,12 +201,12 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         """Warn of a known mistake before the tool runs; let recalls inside the tool join the episode, and record its answer."""
         episode = self._around(request.state)
         if episode is None:
-            return handler(request)
+            return _without_id(handler(request))
         warning = warning_before(self._memory, request, episode.episode_id, episode.namespace)
         if warning is not None:
             return self._noted(episode, warning)
         with within(episode):
-            result = handler(request)
+            result = _without_id(handler(request))
         return self._noted(episode, result)
 
     @override
@@ -214,12 +214,12 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         """Do the same for asynchronous tools."""
         episode = self._around(request.state)
         if episode is None:
-            return await handler(request)
+            return _without_id(await handler(request))
         warning = await awarning_before(self._memory, request, episode.episode_id, episode.namespace)
         if warning is not None:
             return self._noted(episode, warning)
         with within(episode):
-            result = await handler(request)
+            result = _without_id(await handler(request))
         return self._noted(episode, result)
 
     def _with_cases(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
@@ -317,6 +317,14 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
     def __deepcopy__(self, memo: dict[int, Any]) -> CascadeMiddleware:
         """Return this same object: agents are copied, the memory is not."""
         return self
+
+
+def _without_id(result: Any) -> Any:
+    """Leave the id out of a tool's update: it is that of an agent inside the tool (deepagents' ``task``), not of this run."""
+    update = getattr(result, "update", None)
+    if isinstance(update, dict):
+        cast("dict[str, Any]", update).pop(EPISODE_KEY, None)
+    return result
 
 
 def _config() -> Mapping[str, Any]:

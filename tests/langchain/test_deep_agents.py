@@ -6,10 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from langchain.agents import create_agent
 from langchain.agents.middleware import TodoListMiddleware
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from scripted import ScriptedModel, call, model
@@ -22,7 +20,6 @@ Make = Callable[..., CascadeMemory]
 SHOWN = "Solved cases from memory"
 PART = "PART: what is 6 times 7?"
 FORK = "[The messages above"
-OWN_MIDDLEWARE_AT_ONCE = "the middleware of a subagent writes the id of its episode into the state of the main agent"
 pytestmark = pytest.mark.filterwarnings("ignore:The feature `forked subagents` is in beta")
 
 
@@ -115,7 +112,6 @@ def test_a_subagent_with_the_middleware_has_an_episode_and_cases_of_its_own(righ
     assert all(any(SHOWN in message.text for message in seen) for seen in scripted.seen[4:])
 
 
-@pytest.mark.xfail(strict=True, reason=OWN_MIDDLEWARE_AT_ONCE)
 @pytest.mark.parametrize("kind", ["own", "fork"])
 def test_subagents_with_the_middleware_may_run_at_once(right: CascadeMemory, kind: str):
     own = named("own", system_prompt="p", middleware=[right.middleware()])
@@ -127,7 +123,6 @@ def test_subagents_with_the_middleware_may_run_at_once(right: CascadeMemory, kin
     assert [status for _, status in ends(right)] == ["settled"] * 3
 
 
-@pytest.mark.xfail(strict=True, reason=OWN_MIDDLEWARE_AT_ONCE)
 def test_an_interrupted_run_names_its_own_episode_and_not_that_of_a_subagent(right: CascadeMemory):
     def play(messages: list[BaseMessage]) -> AIMessage:
         if part_in(messages):
@@ -140,15 +135,6 @@ def test_an_interrupted_run_names_its_own_episode_and_not_that_of_a_subagent(rig
     agent = deepagents.create_deep_agent(ScriptedModel(script=play), [multiply], middleware=[right.middleware()], **options)
     result = ask(agent, right, "What is six sevens?", thread_id="t")
     assert right.get_episode(result["cascade_episode_id"]).query == "What is six sevens?"
-
-
-def test_subagents_that_pass_on_messages_only_may_run_at_once(right: CascadeMemory):
-    inner = create_agent(delegating(), [multiply], middleware=[right.middleware(namespace="parts")])
-    own = named("own", runnable=inner | RunnableLambda(lambda state: {"messages": state["messages"]}))
-    agent = deepagents.create_deep_agent(delegating("own", "own"), [multiply], middleware=[right.middleware()], subagents=[own])
-    assert ask(agent, right)["messages"][-1].text == "It is 42."
-    assert [status for _, status in ends(right)] == ["settled"]
-    assert [status for _, status in ends(right, "parts")] == ["settled"] * 2
 
 
 @pytest.mark.parametrize("skips", [True, False])

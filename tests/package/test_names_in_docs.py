@@ -31,7 +31,7 @@ ELSEWHERE = {
     "LangChain: how a chain falls back on another one; LangGraph: what asks a person": "with_fallbacks __interrupt__",
     "LangChain's human in the loop": "HumanInTheLoopMiddleware interrupt_mode per_call",
     "deepagents: its tools": "ls read_file write_file edit_file grep write_todos",
-    "deepagents, LangGraph": "general-purpose runnable TodoListMiddleware checkpointer interrupt_on InvalidUpdateError",
+    "deepagents, LangGraph": "general-purpose TodoListMiddleware checkpointer interrupt_on",
     "LangGraph and LangMem": "interrupt_before interrupt_after user_id create_search_memory_tool memories",
     "langchain-experimental's PickBest": (
         "PickBest update_with_delayed_score ToSelectFrom SelectionScorer AutoSelectionScorer"
@@ -67,7 +67,6 @@ VERBATIM = {
     "how deepagents and LangChain are called": (
         'mode="fork"',
         'skip=lambda text: text.startswith("[The messages above")',
-        'create_agent(...) | RunnableLambda(lambda state: {"messages": state["messages"]})',
     ),
     "how the MCP SDK's client is called": ('Client("http://127.0.0.1:8765/mcp")', 'mode="2026-07-28"'),
     "LaTeX": (r"\boxed{}",),
