@@ -103,7 +103,9 @@ class _Said:
         self._language = _language_of(plain)
 
     def is_small_talk(self) -> bool:
-        known = self._language
+        return any(self._is_small_talk_in(one) for one in _languages())
+
+    def _is_small_talk_in(self, known: _Language) -> bool:
         rest, found = known.pleasant.without(self._plain)
         rest, answered = known.answers.without(rest)
         rest, _ = known.fillers.without(rest)
