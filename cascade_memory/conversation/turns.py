@@ -110,7 +110,8 @@ class _Said:
         rest, answered = known.answers.without(rest)
         rest, _ = known.fillers.without(rest)
         others = [one for one in rest.split() if one not in self._named]
-        return (found or answered) and not others and len(rest.split()) <= _NAMED
+        said_something = found or (answered and len(self._plain.split()) == 1)
+        return said_something and not others and len(rest.split()) <= _NAMED
 
     def answers(self, question: _Question) -> bool:
         """Say whether it is a yes to a question, or a no to one about the task, so that the work goes on."""

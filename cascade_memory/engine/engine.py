@@ -289,10 +289,7 @@ class Engine:
         )
 
     def note_failure(self, step: str, error: Exception, *, warned: bool = False) -> None:
-        """Count a failure that no exception reports to the caller, and log one line; the traceback only at DEBUG.
-
-        ``warned`` says that a warning tells the caller of it: then the line has the level INFO.
-        """
+        """Count and log a failure that no exception reports; ``warned``: a warning does. The traceback is logged at DEBUG."""
         self.failures[step] += 1
         said = on_one_line(self.parts.door.said(error))  # it may quote a case
         self.last_error = f"{step}: {said}"

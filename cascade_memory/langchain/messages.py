@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage, convert_to_messages
 
+from cascade_memory.conversation import turns
 from cascade_memory.domain import recall_tool
 from cascade_memory.domain.react_text import is_react, read_react
 from cascade_memory.domain.trajectory import Solution, Step, Trajectory
@@ -54,6 +55,26 @@ def task_in(messages: Sequence[BaseMessage]) -> tuple[str, str | None]:
     if place is None or any(message.type == "ai" for message in messages[place + 1 :]):
         return "", None
     return text_of(messages[place])[:MAX_QUERY_CHARS], messages[place].id
+
+
+def turn_in(messages: Sequence[BaseMessage]) -> tuple[str, str | None, bool]:
+    """Return the task that the last message of the user is or goes on with, its message's id, and whether it goes on with it.
+
+    The task is empty if the message is small talk, has no text, or was already answered.
+    """
+    text, _ = task_in(messages)
+    if not text:
+        return "", None, False
+    places = [
+        i
+        for i, one in enumerate(messages)
+        if one.type in ("human", "ai") and not (one.type == "human" and _is_observation(messages, i))
+    ]
+    kind, place = turns.task_in([(messages[i].type == "human", text_of(messages[i])) for i in places])
+    if kind == "small talk" or place is None:
+        return "", None, False
+    asked = messages[places[place]]
+    return text_of(asked)[:MAX_QUERY_CHARS], asked.id, kind == "follow-up"
 
 
 def since(messages: Sequence[BaseMessage], anchor: str | None) -> list[BaseMessage]:

@@ -114,14 +114,16 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         return await in_thread(lambda: self.before_agent(state, runtime, config), ends_named=True)
 
     def _begin(self, state: CascadeState, runtime: Any, config: Mapping[str, Any]) -> dict[str, Any] | None:
-        before = self._episode(state)
+        before, last = self._episode(state), self._last(state)
         if before is not None:
             self._record.take(before["id"])
             if not before["in_session"]:
                 self._memory.abandon(before["id"], before["namespace"])
-        task, anchor = task_at(state, self._query, self._skip, verb="middleware")
+        task, anchor, goes_on = task_at(state, self._query, self._skip, verb="middleware")
         if not task:
-            return self._no_episode()
+            return {EPISODE_KEY: None}  # small talk, for example; the next message may still go on with the last task
+        if goes_on and last is not None and last.get("over") and last["query"] == task:
+            return {"cascade_episode": {self._name: {**last, "over": False, "goes_on": True}}, EPISODE_KEY: last["id"]}
         namespace = self._namespace(runtime) if callable(self._namespace) else self._namespace
         info = getattr(runtime, "execution_info", None)
         thread = getattr(info, "thread_id", None) or config.get("configurable", {}).get("thread_id")
@@ -160,8 +162,17 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
     def _nothing(self) -> dict[str, Any]:
         return {"cascade_episode": {self._name: None}}
 
-    def _episode(self, state: Any) -> dict[str, Any] | None:
+    def _over(self, episode: Mapping[str, Any]) -> dict[str, Any]:
+        """Keep the episode in the state: the next message may go on with its task."""
+        return self._nothing() if episode["in_session"] else {"cascade_episode": {self._name: {**episode, "over": True}}}
+
+    def _last(self, state: Any) -> dict[str, Any] | None:
+        """Return the episode of the last task, which may be over."""
         return cast("dict[str, Any]", read(state, "cascade_episode") or {}).get(self._name)
+
+    def _episode(self, state: Any) -> dict[str, Any] | None:
+        last = self._last(state)
+        return None if last is None or last.get("over") else last
 
     def _recall(
         self, task: str, namespace: str | None, thread: str | None, wanted: Any, about: dict[str, Any]
@@ -263,8 +274,8 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         with self._ending():
             solution = self._solution(episode, state)
             if not self._in_session(episode, solution):
-                self._memory.end(episode["id"], solution=solution, namespace=episode["namespace"])
-        return {**self._nothing(), **_tagged(episode, state)}
+                self._memory.end(episode["id"], solution=solution, **_about(episode))
+        return {**self._over(episode), **_tagged(episode, state)}
 
     @override
     async def aafter_agent(self, state: CascadeState, runtime: Any) -> dict[str, Any] | None:
@@ -275,8 +286,8 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         with self._ending():
             solution = self._solution(episode, state)
             if not self._in_session(episode, solution):
-                await self._memory.aend(episode["id"], solution=solution, namespace=episode["namespace"])
-        return {**self._nothing(), **_tagged(episode, state)}
+                await self._memory.aend(episode["id"], solution=solution, **_about(episode))
+        return {**self._over(episode), **_tagged(episode, state)}
 
     @interruptible
     def _ending(self) -> Generator[None, None, None]:
@@ -325,6 +336,10 @@ def _without_id(result: Any) -> Any:
     if isinstance(update, dict):
         cast("dict[str, Any]", update).pop(EPISODE_KEY, None)
     return result
+
+
+def _about(episode: Mapping[str, Any]) -> dict[str, Any]:
+    return {"namespace": episode["namespace"], "follow_up": bool(episode.get("goes_on"))}
 
 
 def _config() -> Mapping[str, Any]:

@@ -59,12 +59,12 @@ def recall_node(
 
     def _open(state: Any, config: RunnableConfig) -> dict[str, Any]:
         before = cast("Mapping[str, Any]", read(state, key) or {})
-        if before.get("id") and not before.get("block"):
-            memory.abandon(before["id"])
-        task, anchor = task_at(state, query, skip, verb="recall_node")
+        _abandon(memory, before)
+        task, anchor, goes_on = task_at(state, query, skip, verb="recall_node")
         if not task:
             _warn_no_task(once, state, query, skip)
-            return {}
+        if (last := _going_on(before.get("last"), task, goes_on=goes_on)) is not None:
+            return last
         if (block := block_around(memory)) is not None:  # the block has recalled, and will end the episode
             return {"id": block.id, "query": task, "context": block.render(), "anchor": anchor, "block": True}
         thread = (config.get("configurable") or {}).get("thread_id")
@@ -81,6 +81,19 @@ def recall_node(
         return await in_thread(lambda: node(state, config))
 
     return RunnableLambda(node, anode, name="recall")
+
+
+def _abandon(memory: Memory, before: Mapping[str, Any]) -> None:
+    """Close the episode of a turn that never came to its end."""
+    if before.get("id") and not before.get("block"):
+        memory.abandon(before["id"])
+
+
+def _going_on(last: Mapping[str, Any] | None, task: str, *, goes_on: bool) -> dict[str, Any] | None:
+    """Go on with the episode of the last task, or keep it if the message is no task; None if a new episode begins."""
+    if not task:
+        return {} if last is None else {"last": last}
+    return {**last, "goes_on": True} if goes_on and last is not None and last["query"] == task else None
 
 
 def _adopted(
@@ -108,14 +121,14 @@ def learn_node(memory: Memory, *, solution: Text, reward: Score, key: str) -> Ru
     def node(state: Any) -> dict[str, Any]:
         with fail_open(memory, "reward"):  # the answer exists, so the graph must go on; the episode stays pending
             if (ready := _ready(memory, state, solution, key, once)) is not None:
-                memory.end(ready[0], solution=ready[1])
-        return {key: {}}
+                memory.end(ready[0], solution=ready[1], follow_up=ready[2])
+        return {key: _over(state, key)}
 
     async def anode(state: Any) -> dict[str, Any]:
         with fail_open(memory, "reward"):
             if (ready := _ready(memory, state, solution, key, once)) is not None:
-                await memory.aend(ready[0], solution=ready[1])
-        return {key: {}}
+                await memory.aend(ready[0], solution=ready[1], follow_up=ready[2])
+        return {key: _over(state, key)}
 
     return RunnableLambda(node, anode, name="learn")
 
@@ -130,12 +143,12 @@ def _scored(
         with fail_open(memory, "reward"):
             ready = _ready(memory, state, solution, key, once)
             episode = None if ready is None else memory.get_episode(ready[0])
-            if ready is not None and episode is not None and episode.status == "open":  # otherwise this is a replay
+            if ready is not None and episode is not None and (ready[2] or episode.status == "open"):  # otherwise a replay
                 if value is None:
                     memory.finish(ready[0], solution=ready[1])
                 else:
-                    memory.reward(ready[0], value, solution=ready[1], channel=CHANNEL)
-        return {key: {}}
+                    memory.reward(ready[0], value, solution=ready[1], channel=CHANNEL, overwrite=ready[2])
+        return {key: _over(state, key)}
 
     async def anode(state: Any) -> dict[str, Any]:
         return await in_reward_thread(lambda: node(state))
@@ -143,7 +156,7 @@ def _scored(
     return RunnableLambda(node, anode, name="learn")
 
 
-def _ready(memory: Memory, state: Any, solution: Text, key: str, once: _Once) -> tuple[str, Solution | None] | None:
+def _ready(memory: Memory, state: Any, solution: Text, key: str, once: _Once) -> tuple[str, Solution | None, bool] | None:
     found = read(state, key)
     if found is None:
         raise InvalidInput(f"the graph's state holds no {key!r} from recall_node: declare `{key}: dict` in it")
@@ -157,7 +170,15 @@ def _ready(memory: Memory, state: Any, solution: Text, key: str, once: _Once) ->
     if episode.get("block") and (block := block_around(memory)) is not None:
         block.watched(solved)
         return None
-    return str(episode["id"]), solved
+    return str(episode["id"]), solved, bool(episode.get("goes_on"))
+
+
+def _over(state: Any, key: str) -> dict[str, Any]:
+    """Keep what was recalled for the task that is over: the user's next message may go on with it."""
+    episode = cast("Mapping[str, Any]", read(state, key) or {})
+    if episode.get("id") and not episode.get("block"):
+        return {"last": {name: value for name, value in episode.items() if name != "goes_on"}}
+    return {"last": episode["last"]} if episode.get("last") else {}
 
 
 def _warn_no_task(once: _Once, state: Any, query: Text, skip: Skip) -> None:

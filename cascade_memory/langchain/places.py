@@ -9,27 +9,29 @@ from typing import Any, TypeAlias
 from cascade_memory.domain.trajectory import Solution, Trajectory
 from cascade_memory.domain.validation import MAX_QUERY_CHARS, clean_text
 from cascade_memory.errors import InvalidInput
-from cascade_memory.langchain.messages import answer_in, messages_in, read, since, solution_in, task_in
+from cascade_memory.langchain.messages import answer_in, messages_in, read, since, solution_in, turn_in
 
 Text: TypeAlias = "str | Callable[[Any], Any] | None"
 Skip: TypeAlias = "Callable[[str], bool] | None"
 
 
-def task_at(state: Any, query: Text, skip: Skip = None, *, verb: str) -> tuple[str, str | None]:
-    """Return the task, and the id of its message if it was asked in one; the task is empty if there is none.
+def task_at(state: Any, query: Text, skip: Skip = None, *, verb: str) -> tuple[str, str | None, bool]:
+    """Return the task, the id of its message if it was asked in one, and whether it was asked before and the user goes on.
+
+    The task is empty if there is none, for example where the message is small talk.
 
     A function that returns None, and a ``skip`` that returns True, say that this is no task.
     """
     if query is None:
-        task, anchor = task_in(messages_in(state))
+        task, anchor, goes_on = turn_in(messages_in(state))
     else:
         found = query(state) if callable(query) else read(state, query)
         if found is None and callable(query):
-            return "", None
+            return "", None, False
         if not isinstance(found, str):
             raise InvalidInput(f"{verb}(query={query!r}) found a {type(found).__name__} in the state, not a text")
-        task, anchor = clean_text(found).strip()[:MAX_QUERY_CHARS], None
-    return ("", None) if task and skip is not None and skip(task) else (task, anchor)
+        task, anchor, goes_on = clean_text(found).strip()[:MAX_QUERY_CHARS], None, False
+    return ("", None, False) if task and skip is not None and skip(task) else (task, anchor, goes_on)
 
 
 def solution_at(state: Any, solution: Text, anchor: str | None, *, verb: str) -> Solution | None:

@@ -11,6 +11,7 @@ from llama_index.core.base.response.schema import AsyncStreamingResponse, Pydant
 from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 from workflows.events import StopEvent
 
+from cascade_memory.conversation import turns
 from cascade_memory.domain import recall_tool
 from cascade_memory.domain.trajectory import Solution, Step
 from cascade_memory.domain.transcript import answer_among, as_json, as_solution, is_rendered, tool_step
@@ -25,8 +26,10 @@ def text_of(message: ChatMessage) -> str:
 
 
 def task_in(messages: Sequence[ChatMessage]) -> str:
-    """Return the text of the last message of the user."""
-    return next((text_of(one)[:MAX_QUERY_CHARS] for one in reversed(messages) if one.role.value == "user"), "")
+    """Return the task that the last message of the user asks; empty if it is small talk, or goes on with an earlier task."""
+    said = [one for one in messages if one.role.value in ("user", "assistant")]
+    kind, place = turns.task_in([(one.role.value == "user", text_of(one)) for one in said])
+    return text_of(said[place])[:MAX_QUERY_CHARS] if kind == "task" and place is not None else ""
 
 
 def solution_in(result: Any, own_tools: Collection[str] = ()) -> Solution | None:

@@ -203,14 +203,16 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
         solution: Solution | Sequence[Any] | None = None,
         status: str = "ok",
         namespace: str | None = None,
+        follow_up: bool = False,
     ) -> float | None:
         """Say that a run is over, and let ``reward_fn`` judge it; return the reward, or None if there is no verdict yet.
 
         ``status`` is "ok", "error" (``reward_fn`` is asked, and may still judge) or "cancelled" (nobody is asked). Without a
         verdict, a run that ended with "ok" stays pending and keeps its solution for a later ``reward``; any other run is
-        censored. An episode that is no longer open (because of a replay or an earlier verdict) is left unchanged.
+        censored. An episode that is no longer open (because of a replay or an earlier verdict) is left unchanged, unless the
+        run was a ``follow_up`` to the same task: ``reward_fn`` then judges the longer solution, and replaces its own verdict.
         """
-        episode = self._ending(episode_id, status, namespace)
+        episode = self._ending(episode_id, status, namespace, follow_up=follow_up)
         return None if episode is None else self.end_episode(episode, solution=solution, status=status)
 
     def end_episode(
@@ -233,6 +235,7 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
         solution: Solution | Sequence[Any] | None = None,
         status: str = "ok",
         namespace: str | None = None,
+        follow_up: bool = False,
     ) -> float | None:
         """Do what ``end`` does without blocking the event loop; an async ``reward_fn`` runs in this loop.
 
@@ -241,7 +244,9 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
         checked = None if solution is None else check_solution(solution)
         episode, value = None, None
         try:
-            episode = await in_reward_thread(functools.partial(self._ending, episode_id, status, namespace))
+            episode = await in_reward_thread(
+                functools.partial(self._ending, episode_id, status, namespace, follow_up=follow_up)
+            )
             if self._reward_fn is not None and status != "cancelled" and episode is not None:
                 value = _checked(await aask(self._reward_fn, _as_judged(episode, status, checked)))
         except Exception:
@@ -265,11 +270,14 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
         if found is not None and found.under_way:
             self.discard(episode_id, namespace=namespace)
 
-    def _ending(self, episode_id: str, status: str, namespace: str | None) -> Episode | None:
+    def _ending(self, episode_id: str, status: str, namespace: str | None, *, follow_up: bool = False) -> Episode | None:
         check_word(status, ("ok", "error", "cancelled"), "status")
         episode = self.get_episode(episode_id, namespace=namespace)
-        over = episode is None or not (episode.status == "open" or episode.has_only_agents_word)
-        return None if over else episode
+        if episode is None or episode.status == "open" or episode.has_only_agents_word:
+            return episode
+        if self._reward_fn is None or not (follow_up and status == "ok" and episode.status == "settled"):
+            return None
+        return episode if episode.source == source_of(self._reward_fn) else None
 
     def _conclude(self, episode: Episode, value: float | None, status: str, solution: Solution | None) -> float | None:
         if value is not None and self._reward_fn is not None:
@@ -285,6 +293,7 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
                     value=value,
                     source=source,
                     solution=None if solution is None else record.solution(solution),
+                    overwrite=episode.status == "settled" and not episode.has_only_agents_word,  # a follow-up, see ``end``
                     confirms=confirms,
                     record=record,
                     by=ByWhom(self._actor, episode.channel),

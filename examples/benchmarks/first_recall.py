@@ -37,7 +37,10 @@ STEPS = ("import cascade_memory", "open the folder", "load the model and the cas
 def started(folder: Path, how: str, times: int) -> list[list[float]]:
     """Start a process several times; return the seconds of each step of each process."""
     command = [sys.executable, "-c", PROGRAM, str(folder), how]
-    return [json.loads(subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True).stdout) for _ in range(times)]
+    return [
+        json.loads(subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True).stdout)
+        for _ in range(times)
+    ]
 
 
 def main() -> None:

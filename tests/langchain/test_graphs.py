@@ -135,8 +135,8 @@ def test_a_graph_that_waits_goes_on_in_the_same_episode(judged: CascadeMemory, t
         assert rewards(judged) == []
         compiled.invoke(Command(resume="5"), config)
         assert rewards(judged) == [1.0]
-        compiled.invoke(ask("again"), config)
-        compiled.invoke(ask("something else"), config)
+        compiled.invoke(ask("What is 3 + 3?"), config)
+        compiled.invoke(ask("Multiply 7 by 8."), config)
         assert judged.stats().censored == 1
         compiled.invoke(Command(resume="5"), config)
         assert rewards(judged) == [1.0, 1.0]

@@ -101,10 +101,10 @@ def test_a_later_reward_by_thread_finds_the_last_episode_and_its_solution(memory
     agent = create_agent(solver(), [add], middleware=[memory.middleware()], checkpointer=InMemorySaver())
     config = {"configurable": {"thread_id": "t1"}}
     agent.invoke(ask(), config)
-    out = agent.invoke(ask("and what is 2 + 3 + 0?"), config)
+    out = agent.invoke(ask("what is 2 + 3 + 0 + 7?"), config)
     case_id = memory.reward(thread_id="t1", value=1.0, source="human")
     assert memory.engine.get_episode(out["cascade_episode_id"]).reward == 1.0
-    assert memory.engine.get(case_id).query == "and what is 2 + 3 + 0?"
+    assert memory.engine.get(case_id).query == "what is 2 + 3 + 0 + 7?"
     assert len(memory.engine.get(case_id).solution.steps) == 1, "only what was done for this message"
 
 

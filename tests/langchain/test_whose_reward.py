@@ -65,7 +65,7 @@ def test_a_turn_whose_recall_failed_carries_no_id_of_an_earlier_turn(always: Cas
         raise OSError("disk full")
 
     monkeypatch.setattr(always.engine, "recall", broken)
-    assert agent.invoke(ask("two"), config).get("cascade_episode_id") is None
+    assert agent.invoke(ask("write a poem about autumn"), config).get("cascade_episode_id") is None
 
 
 def test_runs_that_are_no_chain_leave_nothing_behind(always: CascadeMemory):

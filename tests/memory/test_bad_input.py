@@ -45,7 +45,7 @@ def _state(memory: CascadeMemory) -> tuple[object, ...]:
 )
 def test_a_query_that_cannot_be_one_is_refused(ram: CascadeMemory, query: object, word: str):
     before = _state(ram)
-    for verb in (ram.recall, ram.search, ram.episode):
+    for verb in (ram.recall, ram.search, lambda query: ram.episode(query).recall):
         with pytest.raises(InvalidInput, match=word):
             verb(query)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput):

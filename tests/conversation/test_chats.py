@@ -1,0 +1,183 @@
+"""Sixty threads of a support chat through every door: the cases at the end are the tasks, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Annotated, Any, TypedDict
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, AnyMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+from langgraph.graph.message import add_messages
+from llama_index.core.agent.workflow import FunctionAgent
+from llama_index.core.memory import InsertMethod, Memory
+from scripted_llm import ScriptedLLM
+
+from cascade_memory import CascadeMemory as Engine
+from cascade_memory import Episode
+from cascade_memory.langchain import CascadeMemory
+from cascade_memory.llama_index import CascadeMemory as LlamaMemory
+from cascade_memory.mcp_server.verbs import Verbs
+
+Turn = tuple[str, str, str]  # what it is, what the user says, what the agent answers
+
+_TASKS = {
+    "en": ["Where is my {}?", "How do I return a broken {}?", "Cancel the order of my {}", "Which {} fits three people?"],
+    "de": [
+        "Wo bleibt mein {}?",
+        "Wie schicke ich ein kaputtes {} zurück?",
+        "Bestellung für {} stornieren",
+        "Passt das {} zu drei Leuten?",
+    ],
+    "ja": [
+        "{}の配送状況を教えてください",
+        "壊れた{}の返品方法を教えてください",
+        "{}の注文をキャンセルしたいです",
+        "三人用の{}はありますか",
+    ],
+}
+_THINGS = {
+    "en": ["tent", "stove", "lamp", "chair", "cooler"],
+    "de": ["Zelt", "Kocher", "Lampe", "Stuhl", "Boot"],
+    "ja": ["テント", "コンロ", "ランプ", "椅子", "鍋"],
+}
+_SMALL = {
+    "en": [("hello!", "Hi! How can I help you?"), ("thanks a lot!", "You are welcome."), ("great, bye", "Bye!")],
+    "de": [("Guten Tag!", "Guten Tag! Wie kann ich Ihnen helfen?"), ("vielen Dank!", "Gern."), ("super, tschüss", "Bis bald!")],
+    "ja": [("こんにちは", "こんにちは。"), ("ありがとうございます！", "どういたしまして。"), ("了解です", "はい。")],
+}
+_ASKED = {
+    "en": [("number 4711", "I looked: done."), ("and is that free of charge?", "Yes.")],
+    "de": [("Nummer 4711", "Ich habe nachgesehen: erledigt."), ("und kostet das etwas?", "Nein.")],
+    "ja": [("4711です", "確認しました。"), ("それは無料ですか", "はい。")],
+}
+_WHICH = {"en": "Which order number?", "de": "Welche Nummer hat die Bestellung?", "ja": "注文番号は何ですか？"}
+
+
+def threads() -> list[list[Turn]]:
+    """Return sixty threads of one to six turns, twenty in each language, and no task twice."""
+    made: list[list[Turn]] = []
+    for language, forms in _TASKS.items():
+        tasks = [form.format(thing) for form in forms for thing in _THINGS[language]]
+        small, asked, which = _SMALL[language], _ASKED[language], _WHICH[language]
+        for place, task in enumerate(tasks):
+            shape = place % 5
+            thread: list[Turn] = [] if shape in (0, 2, 3) else [("small", *small[0])]
+            if shape in (1, 3):
+                thread += [("task", task, which), ("follow", *asked[0]), ("small", *small[1]), ("follow", *asked[1])]
+            else:
+                thread += [("task", task, f"{task}: 42")]
+            if shape >= 2:
+                thread += [("small", *small[1])]
+            if shape == 4:
+                thread += [("task", f"{task} (2) 17", "OK."), ("small", *small[2]), ("small", *small[1])]
+            made.append(thread)
+    return made
+
+
+THREADS = threads()
+TASKS = sorted(said for thread in THREADS for kind, said, _ in thread if kind == "task")
+
+
+def judge(episode: Episode) -> bool:
+    return True
+
+
+def cases(memory: Any) -> list[str]:
+    return sorted(case.query for case in memory.cases())
+
+
+def test_the_threads_are_what_they_should_be():
+    assert len(THREADS) == 60
+    assert {len(thread) for thread in THREADS} == {1, 2, 5, 6}
+    assert len(TASKS) == len(set(TASKS)) == 72
+
+
+def _langchain() -> CascadeMemory:
+    return CascadeMemory(embedder="hashing", learn="inline", reward_fn=judge)
+
+
+def test_an_agent_with_a_checkpointer():
+    memory = _langchain()
+    for number, thread in enumerate(THREADS):
+        script = GenericFakeChatModel(messages=iter([AIMessage(answer) for _, _, answer in thread]))
+        agent = create_agent(script, [], middleware=[memory.middleware()], checkpointer=InMemorySaver())
+        _talk(memory, agent, thread, str(number))
+    assert cases(memory) == TASKS
+    _check_solutions(memory)
+
+
+def test_a_graph_of_nodes():
+    class State(TypedDict):
+        messages: Annotated[list[AnyMessage], add_messages]
+        cascade: dict[str, Any]
+
+    memory = _langchain()
+    for number, thread in enumerate(THREADS):
+        script = GenericFakeChatModel(messages=iter([AIMessage(answer) for _, _, answer in thread]))
+
+        def reply(state: State, script: GenericFakeChatModel = script) -> dict[str, Any]:
+            return {"messages": [script.invoke(memory.inject(state["messages"], state.get("cascade")))]}
+
+        graph = StateGraph(State)
+        graph.add_node("recall", memory.recall_node())
+        graph.add_node("reply", reply)
+        graph.add_node("learn", memory.learn_node())
+        graph.add_edge(START, "recall").add_edge("recall", "reply").add_edge("reply", "learn")
+        _talk(memory, graph.compile(checkpointer=InMemorySaver()), thread, str(number))
+    assert cases(memory) == TASKS
+    _check_solutions(memory)
+
+
+def _talk(memory: CascadeMemory, agent: Any, thread: Sequence[Turn], number: str) -> None:
+    for kind, said, _ in thread:
+        before = memory.stats().recalls
+        agent.invoke({"messages": [("user", said)]}, {"configurable": {"thread_id": number}})
+        assert memory.stats().recalls - before == (kind == "task"), said
+
+
+def _check_solutions(memory: CascadeMemory) -> None:
+    """The follow-ups belong to the task: its solution has what was asked back, and what came of it."""
+    solutions = {case.query: str(case.solution) for case in memory.cases()}
+    for thread in THREADS:
+        follow_ups = [answer for kind, _, answer in thread if kind == "follow"]
+        if follow_ups:
+            (task,) = (said for kind, said, _ in thread if kind == "task")
+            assert all(answer in solutions[task] for answer in follow_ups)
+
+
+def test_an_agent_of_llama_index_with_a_memory():
+    memory = LlamaMemory(embedder="hashing", learn="inline", reward_fn=judge).install()
+
+    async def talk() -> None:
+        for thread in THREADS:
+            history = Memory.from_defaults(memory_blocks=[memory.block()], insert_method=InsertMethod.USER)
+            for kind, said, answer in thread:
+                agent = FunctionAgent(tools=[], llm=ScriptedLLM(script=[answer]))
+                before = memory.stats().recalls
+                await agent.run(said, memory=history)
+                assert memory.stats().recalls - before == (kind == "task"), said
+
+    try:
+        asyncio.run(talk())
+        memory.engine.stats()
+        memory.uninstall()
+        assert cases(memory) == TASKS
+    finally:
+        memory.close()
+
+
+@pytest.mark.parametrize("asked", [one for thread in THREADS[:4] for one in thread if one[0] == "small"])
+def test_over_mcp_small_talk_recalls_nothing_and_is_no_case(asked: Turn):
+    with Engine(embedder="hashing", learn="inline") as memory:
+        verbs = Verbs(memory, trusted=True)
+        answer = verbs.recall_cases(asked[1])
+        assert answer["cases"] == []
+        assert "no task" in answer["about"]
+        assert memory.stats().recalls == 0
+        with pytest.raises(ValueError, match="small talk"):
+            verbs.add_case(asked[1], "You are welcome.")
