@@ -101,6 +101,7 @@ def _langchain() -> CascadeMemory:
     return CascadeMemory(embedder="hashing", learn="inline", reward_fn=judge)
 
 
+@pytest.mark.slow
 def test_an_agent_with_a_checkpointer():
     memory = _langchain()
     for number, thread in enumerate(THREADS):
@@ -111,6 +112,7 @@ def test_an_agent_with_a_checkpointer():
     _check_solutions(memory)
 
 
+@pytest.mark.slow
 def test_a_graph_of_nodes():
     class State(TypedDict):
         messages: Annotated[list[AnyMessage], add_messages]
@@ -150,6 +152,7 @@ def _check_solutions(memory: CascadeMemory) -> None:
             assert all(answer in solutions[task] for answer in follow_ups)
 
 
+@pytest.mark.slow
 def test_an_agent_of_llama_index_with_a_memory():
     memory = LlamaMemory(embedder="hashing", learn="inline", reward_fn=judge).install()
 

@@ -329,7 +329,7 @@ def test_what_was_forgotten_meanwhile_costs_only_recalls_that_it_may_have_meant(
     gone = f'{{"user": "{"bob" if says != "a candidate that went" else "nobody"}"}}'
     command = [sys.executable, "-m", "cascade_memory", "forget", str(tmp_path / "m"), "--where", gone, "--yes"]
     if says == "a candidate that went":
-        command = [*command[:-3], "--case", recall.cases[0].id, "--yes"]
+        command = [*command[:-3], "--case", recall.cases[0].id]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     free.set()

@@ -76,7 +76,7 @@ async def test_a_request_that_the_client_cancels(memory: CascadeMemory, embedder
     async with session_with(memory) as session:
         embedder.go_on.clear()
         call = (
-            session.call_tool("recall_cases", {"query": "cool"})
+            session.call_tool("recall_cases", {"query": "cool a cup"})
             if what == "tool"
             else session.get_prompt("solve_with_cases", {"task": "cool"})
         )
@@ -131,7 +131,7 @@ def test_a_client_that_disconnects_from_http(
 
     monkeypatch.setattr(Asker, "leave", leaving)
     embedder.go_on.clear()
-    connection = post(url_port, "recall_cases", query="cool")
+    connection = post(url_port, "recall_cases", query="cool a cup")
     assert embedder.begun.wait(_PATIENCE)
     connection.close()
     assert left.wait(_PATIENCE), "the server has seen it"
@@ -167,7 +167,12 @@ def test_a_server_on_standard_input_whose_client_dies(tmp_path: Path):
     messages = [
         {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello},
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
-        {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "recall_cases", "arguments": {"query": "cool"}}},
+        {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/call",
+            "params": {"name": "recall_cases", "arguments": {"query": "cool a cup"}},
+        },
     ]
     assert process.stdin is not None
     assert process.stderr is not None
