@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Callable
+from datetime import datetime, timezone
 from typing import Any, TypeVar
 
 # Unicode's default-ignorable characters, assigned or not, with the marks of direction and of annotations.
@@ -122,12 +123,28 @@ def _written_unless_needed(found: re.Match[str]) -> str:
 _Shown = TypeVar("_Shown")
 
 
-def shown_visibly(one: type[_Shown]) -> type[_Shown]:
-    """Make the ``repr`` of a class show invisible characters; Python's own leaves some of them as they are."""
-    plain: Callable[[Any], str] = one.__repr__
+def as_moment(name: str, value: object) -> str | None:
+    """Write a field that holds a moment as minutes in UTC; return None for any other field, and for a moment that never was.
 
-    def written(self: _Shown) -> str:
-        return visible(plain(self))
+    >>> as_moment("created_at", 1_764_237_600.0), as_moment("reward", 1.0)
+    ('2025-11-27T10:00Z', None)
+    """
+    if not (isinstance(value, float) and value > 0 and (name == "at" or name.endswith(("_at", "_seen")))):
+        return None
+    try:
+        return datetime.fromtimestamp(value, timezone.utc).strftime("%Y-%m-%dT%H:%MZ")
+    except (ValueError, OverflowError, OSError):  # of an edited ledger
+        return None
+
+
+def shown_visibly(one: type[_Shown]) -> type[_Shown]:
+    """Make the ``repr`` of a dataclass show invisible characters and moments; Python's own leaves them as they are."""
+
+    def written(self: Any) -> str:
+        shown = (field.name for field in dataclasses.fields(self) if field.repr)
+        values = ((name, getattr(self, name)) for name in shown)
+        parts = (f"{name}={as_moment(name, value) or repr(value)}" for name, value in values)
+        return visible(f"{type(self).__qualname__}({', '.join(parts)})")
 
     one.__repr__ = written  # pyright: ignore[reportAttributeAccessIssue] - a function becomes a method there
     return one

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from cascade_memory.assembly import opened
 from cascade_memory.assembly.inspecting import NEEDED, PACKAGE, REMEDY, Inspecting
+from cascade_memory.assembly.misspelt import suggesting
 from cascade_memory.assembly.settings import Settings
 from cascade_memory.bandit.credit import Credit, CreditName
 from cascade_memory.cycle.reuse import Template
@@ -41,6 +42,7 @@ class CascadeMemory(SaysWhatToPass, Memory, metaclass=saying(type(Memory))):
     'take cup, microwave it, open cabinet, put cup'
     """
 
+    @suggesting
     def __init__(
         self,
         path: str | os.PathLike[str] | None = None,

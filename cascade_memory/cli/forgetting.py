@@ -11,7 +11,7 @@ from typing import Any
 from cascade_memory.cli.browsing import parsed_where
 from cascade_memory.cli.deciding import named_or_login
 from cascade_memory.cli.opening import existing, place
-from cascade_memory.domain.display import counted
+from cascade_memory.domain.display import all_counted, counted
 from cascade_memory.domain.trust import CHANNELS
 from cascade_memory.errors import InvalidInput
 from cascade_memory.insight.stats import Receipt
@@ -93,7 +93,7 @@ def _preview(options: argparse.Namespace, would: Receipt) -> int:
         of_source = any(getattr(options, name) is not None for name in _SOURCE)
         print(json.dumps({"would_forget": held, **(ids if of_source else {})}, indent=2))
         return 0
-    print(f"would be forgotten: {_in_words(held)}")
+    print(f"would be forgotten: {all_counted(held)}")
     if would.brought_back:
         print(f"would come back: {counted(len(would.brought_back), 'case')} that had made room")
     _print_copies(would)
@@ -110,10 +110,6 @@ def _print_copies(receipt: Receipt) -> None:
         print("  --json lists all")
 
 
-def _in_words(held: dict[str, int]) -> str:
-    return ", ".join(f"{count:,} {what}" for what, count in held.items())
-
-
 def _what(options: argparse.Namespace) -> str:
     if options.everything:
         return "everything"
@@ -125,7 +121,7 @@ def _ask(options: argparse.Namespace, would: Receipt, what: str) -> None:
         raise InvalidInput("this asks for confirmation, and there is nobody to ask: pass --yes; --dry-run only counts")
     where = on_one_line(f"namespace {options.namespace!r} of {place(options)}")
     try:
-        answer = input(f"forget {what} in {where} ({_in_words(would.counts)})? It cannot be undone. Type yes: ")
+        answer = input(f"forget {what} in {where} ({all_counted(would.counts)})? It cannot be undone. Type yes: ")
     except EOFError:
         answer = ""
     if answer.strip().lower() != "yes":

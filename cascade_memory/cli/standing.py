@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import math
 
 from cascade_memory.cli.deciding import named_or_login
 from cascade_memory.cli.opening import existing
 from cascade_memory.cli.tables import print_record
-from cascade_memory.domain.display import counted, number
+from cascade_memory.domain.display import counted
 from cascade_memory.domain.standing import ActorStanding
+
+_NOTABLE = 0.1  # smaller log odds say nothing
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -52,6 +55,18 @@ def _fields(one: ActorStanding) -> dict[str, str]:
     return {
         "standing": f"{one.standing}: {one.why}",
         "shown": f"in at most {100 * one.share:.0f} % of recalls",
-        "cases": f"log odds {number(one.cases)} that they are bad",
-        "reports": f"log odds {number(one.reports)} that they are bad",
+        "cases": _in_words(one.cases),
+        "reports": _in_words(one.reports),
     }
+
+
+def _in_words(odds: float) -> str:
+    """Say log odds that something is bad.
+
+    >>> _in_words(0.01), _in_words(-0.7), _in_words(2.3)
+    ('nothing speaks for or against them yet', '2.0 times more likely good than bad', '10.0 times more likely bad than good')
+    """
+    if abs(odds) < _NOTABLE:
+        return "nothing speaks for or against them yet"
+    likely, other = ("good", "bad") if odds < 0 else ("bad", "good")
+    return f"{math.exp(abs(odds)):.1f} times more likely {likely} than {other}"

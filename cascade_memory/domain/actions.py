@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from cascade_memory.domain.display import all_counted
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.trajectory import Solution, solution_text
 from cascade_memory.domain.validation import check_text
@@ -215,7 +216,7 @@ class AuditEntry:
         >>> AuditEntry(id="a", at=0.0, namespace="n", actor="ann", action="forget", subject=None, counts={"cases": 2}).changed
         'forgotten: 2 cases'
         """
-        counted = [f"{count:,} {name}" for name, count in self.counts.items() if count]
+        counted = [all_counted({name: count}) for name, count in self.counts.items() if count]
         cases = [f"case {self.made} is shown"] if self.made else []
         cases += [f"case {self.hid} is no longer shown"] if self.hid and self.hid != self.subject else []
         return ": ".join(filter(None, [_DONE.get(self.action, self.action), ", ".join([*counted, *cases])]))

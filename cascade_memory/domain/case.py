@@ -12,7 +12,7 @@ from cascade_memory.domain.trajectory import Solution, solution_text
 from cascade_memory.domain.trust import named
 from cascade_memory.domain.validation import check_word
 from cascade_memory.looks.card import Card, Entry, Facts
-from cascade_memory.visible import shown_visibly
+from cascade_memory.visible import as_moment, shown_visibly
 
 WHY = ("expired", "evicted")  # why a case was set aside
 
@@ -72,6 +72,7 @@ class Case:
             ("namespace", self.namespace),
             ("source", self.source if self.episode_id is None else f"{self.source}, episode {self.episode_id}"),
             ("made by", by_whom(self.actor, self.channel)),
+            ("stored", as_moment("created_at", self.created_at) or "–"),
             ("trust", named(self.trust)),
             ("verified", counted(self.copies, "time")),
             ("shown", f"{counted(self.shown, 'time')}, with a total reward of {self.succeeded:g}"),
@@ -97,7 +98,12 @@ class ExpiredCase:
     why: str = "expired"
 
     def _repr_html_(self) -> str:
-        facts = [("id", self.id), ("namespace", self.namespace), ("deleted for good", f"in {self.seconds_left:,.0f} s")]
+        facts = [
+            ("id", self.id),
+            ("namespace", self.namespace),
+            ("set aside", as_moment("expired_at", self.expired_at) or "–"),
+            ("deleted for good", f"in {self.seconds_left:,.0f} s"),
+        ]
         return Card(
             f"{self.why.capitalize()} case", parts=[Entry(self.query, solution_text(self.solution)), Facts(facts)]
         ).html()

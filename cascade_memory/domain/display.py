@@ -5,11 +5,13 @@ from __future__ import annotations
 import difflib
 import itertools
 import math
+import re
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from cascade_memory.visible import on_one_line
 
+_PLURAL = re.compile(r"(?<=\w)s\b")  # of the first word that has it
 _NAMED = 5  # how many namespaces a message about a mistyped one lists
 
 
@@ -29,6 +31,15 @@ def counted(count: int, noun: str) -> str:
     ('1 case', '1,200 cases')
     """
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def all_counted(counts: Mapping[str, int]) -> str:
+    """Say how many there are of several things, which are named in the plural.
+
+    >>> all_counted({"cases shown again": 1, "episodes": 0, "outcomes": 1_200})
+    '1 case shown again, 0 episodes, 1,200 outcomes'
+    """
+    return ", ".join(f"{count:,} {_PLURAL.sub('', name, 1) if count == 1 else name}" for name, count in counts.items())
 
 
 def shorten(text: str, width: int) -> str:

@@ -16,7 +16,7 @@ from cascade_memory.domain.trajectory import Solution, Trajectory, solution_text
 from cascade_memory.domain.validation import check_word
 from cascade_memory.errors import InvalidInput, UnknownEpisode
 from cascade_memory.looks.card import Card, Entry, Facts
-from cascade_memory.visible import shown_visibly
+from cascade_memory.visible import as_moment, shown_visibly
 
 Source: TypeAlias = Literal["host", "human", "env", "judge", "user", "agent"]
 Status: TypeAlias = Literal["open", "settled", "censored", "expired"]
@@ -177,10 +177,12 @@ class Episode:
         judged = "none yet" if self.reward is None else f"{number(self.reward)}, from {self.source}"
         solution = "" if self.solution is None else solution_text(self.solution)
         reported = "" if self.reported is None else solution_text(self.reported)
+        times = [("opened", self.opened_at), ("closed", self.closed_at)]
         which = f": {', '.join(self.cases)}" if self.cases else ""
         facts = [
             ("id", self.id),
             ("namespace", self.namespace),
+            *((what, moment) for what, at in times if (moment := as_moment("at", at))),
             ("reward", judged),
             ("recalls", f"{self.recalls:,}"),
             ("cases shown", f"{len(self.cases):,}{which}"),

@@ -73,20 +73,21 @@ class Explanation:
         by_score = sorted(range(len(self.candidates)), key=lambda i: (-self.candidates[i].score, i))
         moved: list[str] = []
         for place, i in enumerate(by_score[:5]):
-            if place != i:
+            if place < i:
                 passed = [other for other in by_score[place + 1 :] if other < i]
                 moved.append(f"{shorten(self.candidates[i].query, 40)!r}: {i + 1} -> {place + 1}{self._reason(i, passed)}")
         return tuple(moved)
 
     def _reason(self, i: int, passed: Sequence[int]) -> str:
-        """Name the signals in which candidate i is better than those that it passed."""
-        if not passed:
-            return ""
-        ahead: list[tuple[float, str]] = []
+        """Say in what candidate i is better than those that it passed."""
+        this, others = self.candidates[i], [self.candidates[other] for other in passed]
+        ahead = [(this.record - sum(other.record for other in others) / len(others), "record")]
         for feature, name in enumerate(self.feature_names[: len(self.candidates[i].contributions)]):
-            others = sum(self.candidates[other].contributions[feature] for other in passed) / len(passed)
-            ahead.append((self.candidates[i].contributions[feature] - others, name))
+            mean = sum(other.contributions[feature] for other in others) / len(others)
+            ahead.append((this.contributions[feature] - mean, name))
         best = [f"{name} {lead:+.1f}" for lead, name in sorted(ahead, reverse=True)[:2] if lead >= 0.05]
+        if not best and this.uncertainty > max(other.uncertainty for other in others):
+            best = ["less is known of it, so it is tried"]
         return f" ({', '.join(best)})" if best else ""
 
     @property

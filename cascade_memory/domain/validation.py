@@ -61,7 +61,8 @@ def check_text(value: object, name: str, limit: int, *, allow_empty: bool = Fals
     'heat the cup'
     """
     if not isinstance(value, str):
-        raise InvalidInput(f"{name} must be a string, not {type(value).__name__}")
+        hint = f"; pass its .{name}" if hasattr(type(value), name) else ""  # a recall, in place of its id
+        raise InvalidInput(f"{name} must be a string, not {type(value).__name__}{hint}")
     value = str.__str__(value)  # of exactly this type: a class of its own may say anything of its length
     if not allow_empty and not value.strip():
         raise InvalidInput(f"{name} is empty; pass {_WANTED.get(name, 'some text')}")

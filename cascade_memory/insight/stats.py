@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from cascade_memory.domain.display import counted, no_namespace, number
+from cascade_memory.domain.display import all_counted, counted, no_namespace, number
 from cascade_memory.looks.card import Card, Facts, Notes
 from cascade_memory.visible import on_one_line, shown_visibly
 
@@ -15,6 +15,13 @@ _UNKEPT = {
     "solution": "without a solution",
     "source": "from a source that retain_from excludes",
     "capped": "beyond reward_caps: they teach nothing either",
+}
+_CHROMA = {  # what is said of the copy of all cases in Chroma, which other tools can read
+    "clean": "its copy of the cases is closed: nothing is being written",
+    "open": "cases are being copied into it",
+    "follower": "another process copies the cases into it",
+    "rebuilding": "its copy of the cases is being made anew",
+    "failing": "copying the cases failed, and is tried again; recalls do not need it",
 }
 
 
@@ -55,7 +62,7 @@ class Stats:
 
     def rows(self) -> list[tuple[str, str]]:
         """List the rows of the table, each with a name and a value."""
-        of = f"{self.cases:,} ({self.solutions:,} distinct solutions, {counted(self.copies, 'verification')})"
+        of = f"{self.cases:,} ({counted(self.solutions, 'distinct solution')}, {counted(self.copies, 'verification')})"
         states = (
             f"{self.episodes:,} ({self.open:,} open, {self.settled - self.reported:,} rewarded, "
             f"{self.censored:,} censored, {self.expired:,} expired)"
@@ -76,7 +83,7 @@ class Stats:
 
     def _whose(self) -> str:
         if self.namespace is None:
-            return "all"
+            return "all; --namespace NAME counts one"
         return self.namespace if self.exists else no_namespace(self.namespace, self.namespaces)
 
     def _why_unkept(self) -> str:
@@ -117,6 +124,10 @@ class Health:
         """Convert to plain values, ready for JSON."""
         return asdict(self)
 
+    def _copy(self) -> str:
+        meaning = f" ({_CHROMA[self.chroma]})" if self.chroma in _CHROMA else ""
+        return f"{self.chroma}{meaning}, {counted(self.chroma_lag, 'change')} behind"
+
     def rows(self) -> list[tuple[str, str]]:
         """List the rows of the table, each with a name and a value."""
         nobody = ", ".join(f"{count:,}: {why}" for why, count in self.unblamed.items())
@@ -126,7 +137,7 @@ class Health:
             ("health", "ok" if self.ok else "failing"),
             ("failures", failed or "none"),
             ("last error", self.last_error or "–"),
-            ("chroma", f"{self.chroma}, {self.chroma_lag:,} changes behind"),
+            ("chroma", self._copy()),
             ("learning", self.learning),
             ("disk", free) if self.database is None else ("database", f"{self.database}, {self.log_lag:,} lines behind"),
             *(("lease", f"{job}: {holder}") for job, holder in self.leases.items()),
@@ -176,8 +187,12 @@ class Receipt:
 
     def summary(self) -> str:
         """Describe the counts in words."""
-        gone = ", ".join(f"{count:,} {what}" for what, count in self.counts.items())
-        return "; ".join([gone, *([f"{counted(len(self.brought_back), 'case')} brought back"] if self.brought_back else [])])
+        return "; ".join(
+            [
+                all_counted(self.counts),
+                *([f"{counted(len(self.brought_back), 'case')} brought back"] if self.brought_back else []),
+            ]
+        )
 
     def _repr_html_(self) -> str:
         rows = [

@@ -121,14 +121,17 @@ def intervals(label: str, rows: Sequence[tuple[str, str, Interval]]) -> Markup:
 
 
 def weights(label: str, rows: Sequence[tuple[str, float, float]]) -> Markup:
-    """Draw the weight of each signal before any reward (hollow) and now (filled)."""
-    reach = max((abs(value) for _, *both in rows for value in both), default=1.0) or 1.0
+    """Draw the weight of each signal before any reward (hollow) and now (filled).
+
+    The axis has the square roots of the weights: one of 10 leaves room for those below 1.
+    """
+    places = [_root(value) for _, *both in rows for value in both]
+    reach, low = max(map(abs, places), default=1.0) or 1.0, min([0.0, *places])
     row, left, width = 30, 150, _WIDTH
     height = row * len(rows) + 30
-    low = min(0.0, min((value for _, *both in rows for value in both), default=0.0))
 
     def x(value: float) -> float:
-        return left + (width - left - 70) * (value - low) / max(reach - low, 1e-9)
+        return left + (width - left - 70) * (_root(value) - low) / max(reach - low, 1e-9)
 
     parts = [f'<svg class="chart" viewBox="0 0 {width} {height}" role="img" aria-label="{escape(label)}">']
     parts.append(f'<line class="zero" x1="{x(0):.1f}" y1="4" x2="{x(0):.1f}" y2="{height - 24}"/>')
@@ -141,6 +144,10 @@ def weights(label: str, rows: Sequence[tuple[str, float, float]]) -> Markup:
         parts.append(f'<text class="tick start" x="{max(x(before), x(now)) + 10:.1f}" y="{y + 4}">{now:.2f}</text>')
     parts.append(f'<text class="tick mid" x="{x(0):.1f}" y="{height - 8}">0</text></svg>')
     return Markup("".join(parts))
+
+
+def _root(value: float) -> float:
+    return math.copysign(math.sqrt(abs(value)), value)
 
 
 def contribution_bars(names: Sequence[str], values: Sequence[float], scale: float) -> Markup | None:

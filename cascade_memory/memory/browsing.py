@@ -135,7 +135,13 @@ class Browsing(Handle):
         return through_pages(read)
 
     def get(self, case_id: str, *, namespace: str | None = None) -> Case:
-        """Return a stored case."""
+        """Return a stored case; raise ``UnknownCase`` if there is none with this id (``get_episode`` returns None then).
+
+        >>> from cascade_memory import CascadeMemory
+        >>> memory = CascadeMemory(embedder="hashing")
+        >>> memory.get(memory.add("cool some mug", "fridge")).solution
+        'fridge'
+        """
         ledger, name = self._open().parts.ledger, self._in(namespace)
         case_id = check_id(case_id, "case_id")
         found = ledger.cases.by_id([case_id], self._engine.namespace_id(name))

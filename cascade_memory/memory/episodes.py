@@ -325,7 +325,13 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
         return ledger.episodes.listed(self._namespace_id(namespace), status="settled", source="agent")
 
     def get_episode(self, episode_id: str, *, namespace: str | None = None) -> Episode | None:
-        """Return an episode of this memory's namespace, or None."""
+        """Return an episode of this memory's namespace; None if it has none with this id (``get`` raises an error for a case).
+
+        >>> from cascade_memory import CascadeMemory
+        >>> memory = CascadeMemory(embedder="hashing")
+        >>> memory.get_episode(memory.recall("cool some mug").episode_id).status, memory.get_episode("nobody's")
+        ('open', None)
+        """
         episode_id = check_id(episode_id, "episode_id")
         found = self._caught_up(episode_id).parts.ledger.episodes.one(episode_id)
         return found if found is not None and found.namespace == self._in(namespace) else None

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.errors import CascadeError, StoreCorrupt
 from cascade_memory.memory.handle import Handle
+from cascade_memory.memory.rows import Rows
 
 _Class = TypeVar("_Class", bound=type[Handle])
 _OTHERS = ("recall", "search", "reward", "forget", "close")  # the first two say in another way what failed
@@ -65,7 +66,7 @@ def _explained(verb: Callable[..., Any]) -> Callable[..., Any]:
         except Exception as error:
             _explain(self, error)
             raise
-        return _each(self, found) if inspect.isgenerator(found) else found
+        return Rows(verb.__name__, _each(self, found)) if inspect.isgenerator(found) else found
 
     return called
 

@@ -203,7 +203,7 @@ class Handle:
         >>> memory = CascadeMemory(embedder="hashing")
         >>> memory.reward(memory.recall("cool some mug").episode_id, 0.0)
         >>> memory.report()
-        Report(1 episodes, lift unknown)
+        Report(1 episode, lift unknown)
         """
         engine = self._open()
         ledger, insight, name = engine.parts.ledger, engine.parts.ledger.insight, self._in(namespace)

@@ -12,6 +12,7 @@ from cascade_memory.domain.episode import check_source
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.trajectory import Solution, Step
+from cascade_memory.domain.validation import check_query
 from cascade_memory.engine.door import Incoming
 from cascade_memory.engine.request import RecallRequest
 from cascade_memory.engine.undecided import failed_recall
@@ -332,7 +333,8 @@ class Memory(ForgettingVerbs, WarningVerbs):
 
 
 def makes_recall(memory: Memory, query: str, options: Mapping[str, Any]) -> MakesRecall:
-    """Say how a block recalls for a task, with these options of ``recall``."""
+    """Say how a block recalls for a task, with these options of ``recall``; what is no task is refused at once."""
+    check_query(query)
     return MakesRecall(functools.partial(memory.recall, query, **options), functools.partial(memory.arecall, query, **options))
 
 

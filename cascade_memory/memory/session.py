@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.recall import Recall, RecalledCase
-from cascade_memory.domain.trajectory import Solution
+from cascade_memory.domain.trajectory import Solution, solution_text
+from cascade_memory.looks.card import Card, Entry, Facts
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -60,6 +61,21 @@ class Session:
     def render(self) -> str:
         """Return the cases as fenced text."""
         return self.recall.render()
+
+    def __repr__(self) -> str:
+        """Summarise in one short line."""
+        if self._recall is None:
+            return "Session(not begun)"
+        return f"Session({self._recall!r}, {'no solution yet' if self.solution is None else 'with a solution'})"
+
+    def _repr_html_(self) -> str:
+        if self._recall is None:
+            return Card("Session", "not begun: use it in a with block").html()
+        answer = "none yet" if self.solution is None else solution_text(self.solution)
+        facts = [("episode", self.id), ("solution", answer), ("cases shown", f"{len(self.cases):,}")]
+        return Card(
+            "Session", parts=[Entry(self._recall.query, ""), Facts(facts), *(case.entry() for case in self.cases)]
+        ).html()
 
     def reward(
         self,

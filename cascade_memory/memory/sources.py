@@ -47,7 +47,7 @@ class SourceVerbs(Browsing):
         >>> memory = CascadeMemory(embedder="hashing")
         >>> case_id = memory.add("cool some mug", "fridge", actor="ann")
         >>> memory.diff("1h")
-        Diff(1 cases came and 0 went in namespace 'default')
+        Diff(1 case came and 0 went in namespace 'default')
         >>> memory.diff("1h").by_source()
         {('ann', 'python'): (1, 0)}
         """

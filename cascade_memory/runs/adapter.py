@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cascade_memory.assembly.cascade import CascadeMemory as Engine
+from cascade_memory.assembly.misspelt import check_names
 from cascade_memory.errors import InvalidInput
 from cascade_memory.memory.passed_wrongly import SaysWhatToPass
 from cascade_memory.runs.delegating import after_runs, awaited, awaited_after_runs, awaited_with_own_k, of_engine, with_own_k
@@ -191,7 +191,7 @@ def engine_for(
         engine = engine.engine
     if engine is not None and not isinstance(engine, Engine):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput(f"engine must be a cascade_memory.CascadeMemory, not {type(engine).__name__}")
-    _check_options(options)
+    check_names(options, (name for name in inspect.signature(Engine).parameters if name != "path"))
     if engine is not None and (path is not None or options):
         given = ", ".join(["path"] * (path is not None) + sorted(options))
         raise InvalidInput(f"engine= is open already: pass {given} where the engine is opened")
@@ -203,12 +203,3 @@ def engine_for(
     if k is not None:
         opened["k"] = k
     return Engine(path, **opened)
-
-
-def _check_options(options: Mapping[str, Any]) -> None:
-    known = [name for name in inspect.signature(Engine).parameters if name != "path"]
-    for name in options:
-        if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(known)}"
-            raise TypeError(f"CascadeMemory takes no option {name!r}{hint}")

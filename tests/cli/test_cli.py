@@ -99,7 +99,7 @@ def test_forget_by_case_filter_episode_and_everything(folder: str, capsys):
         episode = engine_of(memory).parts.ledger.episodes.listed(None)[0].id
     assert _json(capsys, "forget", folder, "--episode", episode)["episodes"] == 1  # type: ignore[index]
     assert main(["forget", folder, "--everything", "--yes"]) == 0
-    assert "forgotten: 1 cases" in capsys.readouterr().out
+    assert "forgotten: 1 case" in capsys.readouterr().out
     assert _json(capsys, "stats", folder)["episodes"] == 0  # type: ignore[index]
 
 

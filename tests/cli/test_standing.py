@@ -55,6 +55,8 @@ def test_standings_are_listed_the_worst_first(folder: str, capsys: pytest.Captur
     printed = capsys.readouterr().out
     assert "mallory\n  standing  quarantined: its cases are in quarantine\n  shown     in at most 0 % of recalls" in printed
     assert "2 actors" in printed
+    assert "log odds" not in printed
+    assert "  reports   nothing speaks for or against them yet" in printed
 
 
 def test_mistakes_are_named(folder: str, capsys: pytest.CaptureFixture[str]):

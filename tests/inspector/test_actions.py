@@ -162,7 +162,7 @@ def test_forgetting_shows_its_receipt_first(editing: Door, memory: CascadeMemory
     assert "It is forgotten" in text_of(done)
     assert str(case_id) not in memory
     assert memory.get_episode(recall.episode_id) is None
-    assert "forgotten: 1 cases" in text_of(browser.get("/audit"))
+    assert "forgotten: 1 case" in text_of(browser.get("/audit"))
 
 
 def test_an_episode_is_forgotten(editing: Door, memory: CascadeMemory):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from inside import take_names_of_before
 from inspecting import Browser, door, form_of, text_of
 
 from cascade_memory import CascadeMemory
+from cascade_memory.inspector.drawing import weights
 
 
 def test_a_case_and_an_episode_say_whose_they_are(browser: Browser, memory: CascadeMemory, monkeypatch: pytest.MonkeyPatch):
@@ -35,3 +38,18 @@ def test_what_a_visitor_does_came_through_the_inspector(memory: CascadeMemory):
         assert browser.post("/do/correct", fields).status_code == 303
     (case,) = memory.cases(channel="inspector")
     assert (case.solution, case.actor, case.trust) == ("towel", "ann", 4)
+
+
+def test_what_a_script_added_is_not_said_to_be_by_a_human(browser: Browser, memory: CascadeMemory):
+    case_id = memory.add("dry some cup", "towel")
+    listed = text_of(browser.get("/cases"))
+    assert "human nobody named (python)" in " ".join(listed.split())
+    shown = text_of(browser.get(f"/case?id={case_id}"))
+    assert "by human" not in shown
+    assert "it was added, with the source human" in shown
+
+
+def test_a_weight_of_ten_leaves_room_for_those_below_one():
+    drawn = weights("Weights", [("opening", 10.0, 10.0), ("words", 0.0, 0.5)])
+    opening, zero, half = (float(x) for x in re.findall(r'class="(?:hollow|dot)" cx="([0-9.]+)"', drawn)[1:])
+    assert 0.15 < (half - zero) / (opening - zero) < 0.3

@@ -35,7 +35,7 @@ def test_no_byte_of_them_stays_after_a_purge(memory: CascadeMemory, tmp_path: Pa
     preview = memory.forget(where={"user": "ann"}, dry_run=True)
     receipt = memory.forget(where={"user": "ann"}, purge=True)
     assert preview.counts == receipt.counts == {"cases": 0, "episodes": 1, "recalls": 1, "outcomes": 1, "warnings": 1}
-    assert "1 warnings" in receipt.summary()
+    assert "1 warning" in receipt.summary()
     assert receipt.as_dict()["warnings"] == 1
     assert receipt.purged
     # The audit log says that somebody decided about a warning, by its id.

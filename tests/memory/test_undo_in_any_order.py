@@ -40,7 +40,7 @@ def test_a_hidden_case_that_a_correction_deleted_comes_back_hidden(memory: Casca
     memory.pin(case_id, actor="ann")
     memory.correct(episode_id, "fridge", actor="bob")
     corrected = next(memory.audit())
-    assert "1 cases deleted, 1 pinned ones, 1 hidden ones" in corrected.changed
+    assert "1 case deleted, 1 pinned one, 1 hidden one" in corrected.changed
     memory.undo(corrected.id)
     assert shown(memory) == []
     (found,) = memory.cases()

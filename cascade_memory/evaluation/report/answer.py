@@ -8,8 +8,8 @@ from cascade_memory.evaluation.report import words
 from cascade_memory.evaluation.report.differences import ENOUGH, Difference, Verdict, comparable, on_average
 from cascade_memory.evaluation.report.section import Section
 
-_SAYS: dict[Verdict, str] = {"more": "Yes: it helps.", "fewer": "No: it harms.", "open": "This cannot be said."}
-_AGAINST_OTHERS: dict[Verdict, str] = {"more": "It is ahead.", "fewer": "It is behind.", "open": "This cannot be said."}
+_SAYS: dict[Verdict, str] = {"more": "Yes: it helps.", "fewer": "No: it harms.", "open": "No difference can be told."}
+_AGAINST_OTHERS: dict[Verdict, str] = {"more": "It is ahead.", "fewer": "It is behind.", "open": "No difference can be told."}
 
 
 def answer(section: Section) -> str:
@@ -23,6 +23,8 @@ def answer(section: Section) -> str:
     where = "on 1 stream" if tasks == 1 else f"on the mean over {tasks} streams"
     what = "no memory" if base == words.NO_MEMORY else base
     says = (_SAYS if base == words.NO_MEMORY else _AGAINST_OTHERS)[found.verdict]
+    if found.seeds < ENOUGH:
+        says = "Too few seeds to tell."
     return _box(found.verdict, says, str(found), f"points solved more by {ours} than by {what}, {where}. {_how_sure(found)}")
 
 

@@ -1,0 +1,95 @@
+"""What ``cases()``, ``episodes()`` and ``audit()`` return: rows that are read while somebody iterates, and can be looked at."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Generic, TypeVar
+
+from cascade_memory.domain.display import shorten
+from cascade_memory.domain.trajectory import Trajectory, solution_text
+from cascade_memory.looks.card import Card, Grid
+from cascade_memory.visible import as_moment
+
+Row = TypeVar("Row")
+
+_SEEN = 5  # rows that are shown
+_WIDTH = 60  # characters of a cell
+_COLUMNS = {
+    "at": "when",
+    "created_at": "stored",
+    "opened_at": "opened",
+    "actor": "who",
+    "changed": "what",
+    "query": "task",
+    "solution": "solution",
+    "status": "status",
+    "reward": "reward",
+    "source": "source",
+}
+
+
+class Rows(Generic[Row]):
+    """An iterator over rows. Looking at it shows the first of the rows that are left, and takes none away.
+
+    >>> rows = Rows("numbers", iter([1, 2, 3]))
+    >>> rows
+    numbers: the first rows; iterate to read them
+      1
+      2
+      3
+    >>> list(rows)
+    [1, 2, 3]
+    """
+
+    def __init__(self, name: str, found: Iterator[Row]) -> None:
+        self._name, self._found = name, found
+        self._ahead: deque[Row] = deque()  # rows that were looked at, and are still to come
+        self._failed: Exception | None = None  # what the next one that iterates gets
+
+    def __iter__(self) -> Rows[Row]:
+        """Return this same object."""
+        return self
+
+    def __next__(self) -> Row:
+        """Return the next row."""
+        if self._ahead:
+            return self._ahead.popleft()
+        if self._failed is not None:
+            failed, self._failed = self._failed, None
+            raise failed
+        return next(self._found)
+
+    def _look(self) -> tuple[list[Row], str]:
+        """Return the first rows, and what to say about them."""
+        try:
+            self._ahead.extend(itertools.islice(self._found, max(0, _SEEN - len(self._ahead))))
+        except Exception as error:  # noqa: BLE001 - looking never fails
+            self._failed = error
+        rows = list(self._ahead)[:_SEEN]
+        if self._failed is not None:
+            return rows, f"reading them failed: {shorten(str(self._failed), _WIDTH)}"
+        return rows, "the first rows; iterate to read them" if rows else "no rows are left"
+
+    def __repr__(self) -> str:
+        """Show the first rows, each in one line."""
+        rows, said = self._look()
+        return "\n  ".join([f"{self._name}: {said}", *("  ".join(_cells(row).values()) or repr(row) for row in rows)])
+
+    def _repr_html_(self) -> str:
+        rows, said = self._look()
+        cells = [_cells(row) for row in rows]
+        return Card(self._name, said, [Grid(list(cells[0]), [list(one.values()) for one in cells])] if cells else []).html()
+
+
+def _cells(row: object) -> dict[str, str]:
+    """Return what is shown of a row, by the name of the column."""
+    return {head: _cell(name, getattr(row, name)) for name, head in _COLUMNS.items() if hasattr(row, name)}
+
+
+def _cell(name: str, value: Any) -> str:
+    if value is None:
+        return "–"
+    text = solution_text(value) if isinstance(value, Trajectory) else as_moment(name, value) or str(value)
+    return shorten(text, _WIDTH)
