@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cascade_memory.domain.display import counted
-from cascade_memory.engine.embedding import sample, strangers
+from cascade_memory.engine.embedding import NothingToEmbedWith, sample, strangers
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.mirror_mark import CHANGED
 from cascade_memory.engine.namespace_state import usable_cases
@@ -153,8 +153,12 @@ def _vectors(engine: Engine) -> Check:
     some = sample(ledger)
     try:
         strange = strangers(embedder, some)
-    except Exception as error:  # noqa: BLE001 - the model is missing or fails: then the vectors cannot be compared
-        return Check("vectors", ok=True, detail=f"all of the same length; not compared: embedding failed ({error})")
+    except NothingToEmbedWith:
+        return Check(
+            "vectors", ok=True, detail="all of the same length; memory.examine() in Python embeds some again"
+        )
+    except Exception as error:  # noqa: BLE001 - the model is missing or fails: then nothing can be recalled either
+        return Check("vectors", ok=False, detail=f"all of the same length, but the embedder fails: {error}")
     detail = f"{strange} of {len(some)} checked cases have a vector that {embedder.identity!r} did not make: {todo}"
     return Check(
         "vectors", not strange, detail if strange else f"{counted(len(some), 'case')} embedded again: the same vectors"

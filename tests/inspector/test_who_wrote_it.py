@@ -53,3 +53,13 @@ def test_a_weight_of_ten_leaves_room_for_those_below_one():
     drawn = weights("Weights", [("opening", 10.0, 10.0), ("words", 0.0, 0.5)])
     opening, zero, half = (float(x) for x in re.findall(r'class="(?:hollow|dot)" cx="([0-9.]+)"', drawn)[1:])
     assert 0.15 < (half - zero) / (opening - zero) < 0.3
+
+
+def test_no_two_links_run_together(memory: CascadeMemory):
+    episode_id = memory.propose("dry some cup", "fridge")
+    memory.correct(episode_id, "towel", actor="ann")
+    with door(memory, edit=True) as made:
+        browser = made.browser()
+        assert "subject, case made" in " ".join(text_of(browser.get("/audit")).split())
+        for page in ("/audit", "/cases", "/episodes", "/judge", "/warnings", "/health", f"/episode?id={episode_id}"):
+            assert "</a><a" not in browser.get(page).text, page

@@ -15,6 +15,7 @@ from inside import engine_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.cli import main
+from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.errors import StoreCorrupt, StoreError
 
 
@@ -170,3 +171,20 @@ def test_a_ledger_of_another_program_is_left_alone(tmp_path: Path):
     with pytest.raises(StoreCorrupt, match="another folder"):
         CascadeMemory(folder, embedder="hashing")
     assert (folder / "ledger.sqlite3").read_bytes() == before
+
+
+def test_vectors_are_ok_or_the_embedder_fails_but_not_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with CascadeMemory(tmp_path / "memory", embedder="hashing") as memory:
+        memory.add("cool some mug", "fridge")
+        memory.sync()
+
+        def fail(*_: object) -> object:
+            raise OSError("the model is gone")
+
+        monkeypatch.setattr(HashingEmbedder, "embed", fail)
+        (failed,) = [one for one in memory.examine() if one.name == "vectors"]
+        assert (failed.ok, "the embedder fails" in failed.detail, "the model is gone" in failed.detail) == (False, True, True)
+    with CascadeMemory(tmp_path / "memory", embedder="stored") as looking:
+        (seen,) = [one for one in looking.examine() if one.name == "vectors"]
+    assert seen.ok
+    assert "fail" not in seen.detail
