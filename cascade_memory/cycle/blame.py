@@ -1,7 +1,7 @@
 """Finds the step that a failed run is blamed for, and what to do instead; None where no step can be blamed.
 
-The order is: a call that a person refused; the last call that failed. Errors of the world are nobody's mistake: no step is
-blamed for a time-out.
+The order is: a call that a person refused; the last call that failed. An error of the world, such as a time-out, is nobody's
+mistake, unless the same action meets it again and again.
 """
 
 from __future__ import annotations
@@ -53,6 +53,24 @@ def blame(task: str, run: Trajectory, near: Sequence[Solved] = ()) -> Blame | No
         of_the_world = is_error_of_the_world(steps[place].observation)
         if not of_the_world and (found := _blamed(task, steps, place, "failed", near)) is not None:
             return found
+    return None
+
+
+def blame_of_the_world(task: str, run: Trajectory, near: Sequence[Solved] = ()) -> Blame | None:
+    """Return the step at which an error of the world ended a run. It is to blame once the same has happened several times.
+
+    A call that names nothing is not: it may be the only one that its tool knows.
+
+    >>> run = Trajectory([Step(action="alter billing", observation="lock timeout: billing is in use", failed=True)])
+    >>> blame("add a column", run), blame_of_the_world("add a column", run).words
+    (None, ('billing',))
+    """
+    steps = _acting(run)
+    for place in reversed(range(len(steps))):
+        step = steps[place]
+        if step.failed and is_error_of_the_world(step.observation) and not _repaired(steps, place):
+            found = _blamed(task, steps, place, "failed", near)
+            return found if found is not None and found.words and not _worked(step, found.words, near) else None
     return None
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 
-from cascade_memory.cycle.blame import FAILED_BELOW, Solved, blame, came_again, why_nobody
+from cascade_memory.cycle.blame import FAILED_BELOW, Solved, blame, blame_of_the_world, came_again, why_nobody
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.failure_warning import Blame
@@ -66,7 +66,7 @@ def blame_of(
         # What an older version has stored may hold a secret: in this run, which is cleaned before its words are taken, or in
         # what worked.
         cleaned = judgement.record.solution(run) if corrected else run
-        found = blame(episode.query, cleaned, near) if isinstance(cleaned, Trajectory) else None
+        found = _blamed(engine, judgement, episode.query, cleaned, near) if isinstance(cleaned, Trajectory) else None
         if found is not None:
             clean = judgement.record.text
             found = dataclasses.replace(
@@ -80,6 +80,15 @@ def blame_of(
     else:
         engine.warnings.unblamed[why_nobody(run)] += 1
     return found
+
+
+def _blamed(engine: Blames, judgement: Judgement, task: str, run: Trajectory, near: Sequence[Solved]) -> Blame | None:
+    found = blame(task, run, near)
+    if found is not None:
+        return found
+    found = blame_of_the_world(task, run, near)
+    again = found is not None and engine.warnings.happens_again(judgement.namespace, found, judgement.episode_id)
+    return found if again else None
 
 
 def _near(engine: Blames, judgement: Judgement, episode: Unsettled) -> list[Solved]:

@@ -12,9 +12,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.cycle.action_words import words_in
 from cascade_memory.cycle.advising import advice_text
 from cascade_memory.domain.actions import NewAction
-from cascade_memory.domain.failure_warning import Advice, Check, Failure, FailureWarning, WarningDecision
+from cascade_memory.domain.digests import digest
+from cascade_memory.domain.failure_warning import Advice, Blame, Check, Failure, FailureWarning, WarningDecision
 from cascade_memory.domain.patience import patience
 from cascade_memory.domain.records import Change
 from cascade_memory.domain.trajectory import Step, Trajectory
@@ -28,6 +30,7 @@ from cascade_memory.learning.warning_value import FLOOR
 _WAITS = 0.5  # seconds that a check may wait for a lock, all its waits together
 _SHELVES, _FAILURES = 1_024, 50_000  # held at most; those are let go that were not asked for the longest time
 _DISTILLED = 4  # warnings for which advice is written at a time, so that learning goes on in between
+_WORLD, _WORLD_KEPT = 3, 1_000  # episodes that make an error of the world a mistake, and such errors that are counted
 _TIDIED = 64  # failures after which old ones are looked for
 
 
@@ -65,6 +68,7 @@ class WarningDesk:
         self._changing = threading.Lock()
         self._blamed: dict[str, int] = {}  # failures since old ones were looked for, by namespace
         self.unblamed: Counter[str] = Counter()  # failed runs from which no warning was made, by reason
+        self._of_the_world: dict[tuple[str, str], set[str]] = {}  # the episodes of each error of the world at an action
         self._asked: set[tuple[int, str]] = set()  # for which advice was to be written
         self.seq = self._ledger.head()
 
@@ -76,6 +80,8 @@ class WarningDesk:
             shelf = self._by_id.get(change.namespace)
             if shelf is not None:
                 shelf.note(change)
+            if change.forgets or change.purges:
+                self._of_the_world.clear()  # what is forgotten must not count
         if changes:
             self.seq = changes[-1].seq
 
@@ -294,6 +300,16 @@ class WarningDesk:
         return [one for one, is_held in zip(failures, held, strict=True) if not is_held]
 
     # -- where learning happens --------------------------------------------------------------------------------------
+
+    def happens_again(self, namespace: str, found: Blame, episode_id: str) -> bool:
+        """Note that an error of the world met an action, and say whether it did so in three episodes of this process."""
+        key = (namespace, digest("\x00".join([found.group, *words_in(found.happened)])))
+        with self._changing:
+            episodes = self._of_the_world.setdefault(key, set())
+            episodes.add(episode_id)
+            if len(self._of_the_world) > _WORLD_KEPT:
+                del self._of_the_world[next(iter(self._of_the_world))]
+            return len(episodes) >= _WORLD
 
     def note_blamed(self, namespace: str) -> None:
         """Remember that a failure was stored."""

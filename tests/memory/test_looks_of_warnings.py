@@ -159,3 +159,39 @@ def test_a_failed_run_that_makes_no_warning_is_counted_with_its_reason(ram: Casc
     assert len(ram.warnings()) == 1
     assert ram.health().unblamed == {"an error of the world, such as a time-out": 2, "no step is marked as failed": 1}
     assert "failed runs, 2: an error of the world, such as a time-out, 1: no step is marked as failed" in str(ram.health())
+
+
+def _locked(
+    memory: CascadeMemory, table: str = "billing", source: str = "env", said: str = "lock timeout, waited 30 s: in use"
+) -> str:
+    step = Step(tool="alter", arguments={"table": table, "how": "at once"}, observation=said, failed=True)
+    return fail(memory, f"add a column to {table}", step, source=source)
+
+
+def test_an_action_that_meets_the_same_error_of_the_world_three_times_is_blamed(ram: CascadeMemory):
+    episode_id = _locked(ram)
+    ram.reward(episode_id, 0.0, solution=ram.get_episode(episode_id).solution, source="env", overwrite=True)  # the same episode
+    _locked(ram, said="lock timeout, waited 31 s: in use")  # numbers do not count
+    _locked(ram, table="orders")
+    _locked(ram, said="HTTP 503: temporarily unavailable")
+    assert ram.warnings() == []
+    _locked(ram)
+    (warning,) = ram.warnings()
+    assert (warning.tool, warning.times) == ("alter", 1)
+    advice = about_to(ram, tool="alter", arguments={"table": "billing", "how": "at once"})
+    assert advice is not None
+    assert "lock timeout" in str(advice)
+
+
+def test_the_world_is_not_blamed_on_what_has_worked_says_nothing_or_was_forgotten(ram: CascadeMemory):
+    worked = Step(tool="alter", arguments={"table": "billing", "how": "at once"}, observation="done")
+    ram.add("add a column to billing", [worked])
+    bare = Step(tool="ping", observation="connection refused", failed=True)
+    for _ in range(4):
+        _locked(ram)
+        fail(ram, "is it there?", bare)
+    assert ram.warnings() == []
+    assert _locked(ram, table="orders")
+    ram.forget(episode_id=_locked(ram, table="orders"))
+    _locked(ram, table="orders")
+    assert ram.warnings() == []
