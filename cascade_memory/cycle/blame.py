@@ -6,8 +6,10 @@ mistake, unless the same action meets it again and again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from cascade_memory.cycle.action_words import COMMON, NUMBER, is_same_mistake, said_by, shape_of, words_in
 from cascade_memory.cycle.mishaps import is_error_of_the_world, is_refused
@@ -17,6 +19,8 @@ from cascade_memory.domain.failure_warning import Blame, Blamed
 from cascade_memory.domain.trajectory import Step, Trajectory
 from cascade_memory.domain.transcript import is_rendered
 from cascade_memory.redaction.marking import cut_short
+
+Matters: TypeAlias = Mapping[str, Collection[str]]  # the names of arguments, by tool
 
 FAILED_BELOW = 0.5  # a reward below this is a failure
 _MOST_WORDS = 40
@@ -35,8 +39,10 @@ class Solved:
     trusted: bool = True
 
 
-def blame(task: str, run: Trajectory, near: Sequence[Solved] = ()) -> Blame | None:
+def blame(task: str, run: Trajectory, near: Sequence[Solved] = (), matters: Matters | None = None) -> Blame | None:
     """Return the step that a failed run is blamed for. ``near`` are solved tasks, the most similar first.
+
+    ``matters`` names, for some tools, the arguments in which a mistake lies.
 
     >>> found = blame("list the names", Trajectory([Step(action="select nme", observation="no such column: nme", failed=True)]))
     >>> found.why, found.words
@@ -47,16 +53,19 @@ def blame(task: str, run: Trajectory, near: Sequence[Solved] = ()) -> Blame | No
         return None  # the world ended this run
     failed = [place for place, step in enumerate(steps) if step.failed and not _repaired(steps, place)]
     for place in reversed(failed):
-        if is_refused(steps[place].observation) and (found := _blamed(task, steps, place, "refused", near)) is not None:
+        if (
+            is_refused(steps[place].observation)
+            and (found := _blamed(task, steps, place, "refused", near, matters)) is not None
+        ):
             return found
     for place in reversed(failed):
         of_the_world = is_error_of_the_world(steps[place].observation)
-        if not of_the_world and (found := _blamed(task, steps, place, "failed", near)) is not None:
+        if not of_the_world and (found := _blamed(task, steps, place, "failed", near, matters)) is not None:
             return found
     return None
 
 
-def blame_of_the_world(task: str, run: Trajectory, near: Sequence[Solved] = ()) -> Blame | None:
+def blame_of_the_world(task: str, run: Trajectory, near: Sequence[Solved] = (), matters: Matters | None = None) -> Blame | None:
     """Return the step at which an error of the world ended a run. It is to blame once the same has happened several times.
 
     A call that names nothing is not: it may be the only one that its tool knows.
@@ -69,7 +78,7 @@ def blame_of_the_world(task: str, run: Trajectory, near: Sequence[Solved] = ()) 
     for place in reversed(range(len(steps))):
         step = steps[place]
         if step.failed and is_error_of_the_world(step.observation) and not _repaired(steps, place):
-            found = _blamed(task, steps, place, "failed", near)
+            found = _blamed(task, steps, place, "failed", near, matters)
             return found if found is not None and found.words and not _worked(step, found.words, near) else None
     return None
 
@@ -97,13 +106,22 @@ def _repaired(steps: Sequence[Step], place: int) -> bool:
 # -- a step that failed ------------------------------------------------------------------------------------------------
 
 
-def _blamed(task: str, steps: Sequence[Step], place: int, why: Blamed, near: Sequence[Solved]) -> Blame | None:
-    step = steps[place]
-    words = _telling(step, refused=why == "refused")
+def _blamed(
+    task: str, steps: Sequence[Step], place: int, why: Blamed, near: Sequence[Solved], matters: Matters | None
+) -> Blame | None:
+    step, refused = steps[place], why == "refused"
+    words = _telling(_what_matters(step, matters), refused=refused) or _telling(step, refused=refused)
     if words is None or (why == "failed" and step.tool is None and _worked(step, words, near)):
         return None
     instead, case = _elsewhere(task, steps, place, words, near)
     return _made(step, why, words, instead, case)
+
+
+def _what_matters(step: Step, matters: Matters | None) -> Step:
+    """Return a step with those of its arguments only in which a mistake may lie."""
+    names = None if matters is None or step.tool is None else matters.get(step.tool)
+    kept = {} if names is None else {name: value for name, value in step.arguments.items() if name in names}
+    return dataclasses.replace(step, arguments=kept) if kept else step
 
 
 def _telling(step: Step, *, refused: bool) -> tuple[str, ...] | None:

@@ -83,10 +83,11 @@ def blame_of(
 
 
 def _blamed(engine: Blames, judgement: Judgement, task: str, run: Trajectory, near: Sequence[Solved]) -> Blame | None:
-    found = blame(task, run, near)
+    matters = None if engine.warnings.options is None else engine.warnings.options.matters
+    found = blame(task, run, near, matters)
     if found is not None:
         return found
-    found = blame_of_the_world(task, run, near)
+    found = blame_of_the_world(task, run, near, matters)
     again = found is not None and engine.warnings.happens_again(judgement.namespace, found, judgement.episode_id)
     return found if again else None
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from warned import CALL, MISTAKE, TASK, about_to, fail, mistaken
 
-from cascade_memory import Advice, CascadeMemory, FailureWarning, Step
+from cascade_memory import Advice, CascadeMemory, FailureWarning, Step, WarningOptions
+from cascade_memory.errors import InvalidInput
 
 EVIL = "<script>alert('x')</script><img src=x onerror=y>"
 
@@ -195,3 +197,25 @@ def test_the_world_is_not_blamed_on_what_has_worked_says_nothing_or_was_forgotte
     ram.forget(episode_id=_locked(ram, table="orders"))
     _locked(ram, table="orders")
     assert ram.warnings() == []
+
+
+def _deployed(memory: CascadeMemory, service: str) -> None:
+    arguments = {"service": service, "mode": "direct"}
+    fail(memory, f"release {service}", Step(tool="deploy", arguments=arguments, observation=f"{service} is down", failed=True))
+
+
+@pytest.mark.parametrize(("matters", "warned"), [({}, False), ({"deploy": ["mode"]}, True), ({"deploy": ["gone"]}, False)])
+def test_a_person_says_in_which_arguments_a_mistake_lies(matters: dict[str, list[str]], warned: bool):
+    with CascadeMemory(embedder="hashing", learn="inline", warnings=WarningOptions(matters=matters)) as memory:
+        _deployed(memory, "billing")
+        second = about_to(memory, "release search", tool="deploy", arguments={"service": "search", "mode": "direct"})
+        assert (second is not None) == warned
+        assert about_to(memory, "release search", tool="deploy", arguments={"service": "search", "mode": "staged"}) is None
+        _deployed(memory, "search")
+        assert len(memory.warnings()) == (1 if warned else 2)
+
+
+@pytest.mark.parametrize("matters", [None, "mode", {"deploy": "mode"}, {"deploy": [1]}, {1: ["mode"]}])
+def test_what_matters_must_name_arguments(matters: Any):
+    with pytest.raises(InvalidInput, match="matters must say which arguments of a tool matter, such as"):
+        WarningOptions(matters=matters)
