@@ -32,7 +32,6 @@ from cascade_memory.langchain.graphs import GraphHooks
 from cascade_memory.langchain.handler import CascadeCallbackHandler
 from cascade_memory.langchain.run_tree import ACTOR_KEY, CHANNEL, EPISODE_KEY, METADATA_KEY
 from cascade_memory.langchain.tool import recall_tool
-from cascade_memory.memory.memory import makes_recall
 from cascade_memory.memory.passed_wrongly import saying
 from cascade_memory.memory.threads import in_reward_thread, in_thread
 from cascade_memory.ports.embedder import Embedder
@@ -261,7 +260,7 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
         k = self.k if k is None else k
         about: dict[str, Any] = {"k": k, "namespace": namespace, "where": where, "metadata": metadata}
         about |= {"min_trust": min_trust, "actor": actor, "channel": CHANNEL}
-        return Block(self._engine, makes_recall(self._engine, query, about), self._attachment)
+        return Block(self._engine, self._engine.will_recall(query, about), self._attachment)
 
     # -- rewards -----------------------------------------------------------------------------------------------------
 

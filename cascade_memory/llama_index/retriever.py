@@ -31,7 +31,6 @@ from cascade_memory.llama_index.nodes import nodes
 from cascade_memory.llama_index.noted_steps import NotedSteps
 from cascade_memory.llama_index.runs import CHANNEL, Run, Runs, actor_here
 from cascade_memory.llama_index.tool import recall_tool
-from cascade_memory.memory.memory import makes_recall
 from cascade_memory.memory.passed_wrongly import saying
 from cascade_memory.memory.threads import in_thread
 from cascade_memory.ports.embedder import Embedder
@@ -212,7 +211,7 @@ class CascadeMemory(Adapter, BaseRetriever, metaclass=saying(type(BaseRetriever)
         k = self._k if k is None else k
         about: dict[str, Any] = {"k": k, "namespace": namespace, "where": where, "metadata": metadata}
         about |= {"min_trust": min_trust, "actor": actor_here() if actor is None else actor, "channel": CHANNEL}
-        return JoinedSession(self._engine, makes_recall(self._engine, query, about), channel=CHANNEL)
+        return JoinedSession(self._engine, self._engine.will_recall(query, about), channel=CHANNEL)
 
     # -- the rest ----------------------------------------------------------------------------------------------------
 

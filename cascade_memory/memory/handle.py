@@ -32,6 +32,7 @@ from cascade_memory.insight.measuring import report_of
 from cascade_memory.insight.plot import Plot, plot_rewards
 from cascade_memory.insight.report import Report
 from cascade_memory.insight.stats import Health, Stats
+from cascade_memory.ledger.filter_limits import plain_filter
 from cascade_memory.looks.card import Card, Facts, Notes
 from cascade_memory.memory.doctor import Check, examine, mend
 from cascade_memory.memory.verdict import RewardFn, source_of
@@ -43,7 +44,7 @@ from cascade_memory.visible import visible
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_FOR_ADAPTERS = {"abandon", "as_stored", "end_episode", "note_failure", "redeem_code", "shares_engine_with", "sign_code"}
+_OURS = {"abandon", "as_stored", "end_episode", "note_failure", "redeem_code", "shares_engine_with", "sign_code", "will_recall"}
 WITHHELD = "(a task that redact= could not take)"
 _FEW = 8  # values of metadata
 _REACHABLE = 2.0  # seconds to try to reach a database
@@ -153,7 +154,7 @@ class Handle:
         if feeder is not None and feeder.failures:
             failures["chroma"] = feeder.failures
         gone, read_only = _gone(engine), engine.parts.ledger.read_only
-        shared = None if gone is not None else engine.parts.shared
+        shared = engine.parts.shared if gone is None else None
         if gone is not None:
             failures["ledger"] = 1
         return Health(
@@ -287,7 +288,7 @@ class Handle:
         record, unclean = self._open().parts.door.record(episode_id), None
         try:
             if where is not None:
-                record.listen(where)
+                record.listen(where := plain_filter(where))  # checked first: it may be any object
             came = record.take(query=query, metadata=metadata)
             query, fields = came.query, came.metadata
         except RedactionFailed as error:
@@ -360,9 +361,8 @@ class Handle:
 
     def __dir__(self) -> list[str]:
         """List what is for users: not the private parts, and not what only adapters call."""
-        return [
-            name for name in super().__dir__() if name.startswith("__") or not (name.startswith("_") or name in _FOR_ADAPTERS)
-        ]
+        hidden = [name for name in super().__dir__() if name in _OURS or (name[0] == "_" and name[:2] != "__")]
+        return [name for name in super().__dir__() if name not in hidden]
 
     def __repr__(self) -> str:
         """Describe the memory in one line."""

@@ -12,7 +12,6 @@ from cascade_memory.domain.episode import check_source
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.trajectory import Solution, Step
-from cascade_memory.domain.validation import check_query
 from cascade_memory.engine.door import Incoming
 from cascade_memory.engine.request import RecallRequest
 from cascade_memory.engine.undecided import failed_recall
@@ -140,7 +139,17 @@ class Memory(ForgettingVerbs, WarningVerbs):
         """Recall for a task and reward it at the end of a ``with`` or ``async with`` block; see ``Session``."""
         about: dict[str, Any] = {"k": k, "namespace": namespace, "where": where, "metadata": metadata}
         about |= {"min_trust": min_trust, "actor": actor, "channel": channel}
-        return Session(self, makes_recall(self, query, about), channel=channel)
+        return Session(self, self.will_recall(query, about), channel=channel)
+
+    def will_recall(self, query: str, options: Mapping[str, Any]) -> MakesRecall:
+        """Return how a block recalls when it begins, with these options of ``recall``; they are checked now."""
+        needed: dict[str, Any] = {"k": None, "namespace": None, "where": None}
+        request = self._request(query, **needed | dict(options))
+
+        async def awaited() -> Recall:
+            return _warned(await in_thread(lambda: self._found(request)))
+
+        return MakesRecall(lambda: _warned(self._found(request)), awaited)
 
     # -- async twins -------------------------------------------------------------------------------------------------
 
@@ -330,12 +339,6 @@ class Memory(ForgettingVerbs, WarningVerbs):
         added = transfer.import_(engine, source, progress=progress, actor=self._who(actor))
         engine.learn_soon()
         return added
-
-
-def makes_recall(memory: Memory, query: str, options: Mapping[str, Any]) -> MakesRecall:
-    """Say how a block recalls for a task, with these options of ``recall``; what is no task is refused at once."""
-    check_query(query)
-    return MakesRecall(functools.partial(memory.recall, query, **options), functools.partial(memory.arecall, query, **options))
 
 
 def _warned(found: Recall) -> Recall:

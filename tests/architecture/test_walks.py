@@ -11,13 +11,15 @@ import pytest
 pytest.importorskip("langgraph")
 
 _BOUNDS = {  # files, changes of file
-    "a recall through the LangChain retriever": (50, 93),  # the door, who waits, and blocks that no interrupt leaves open
+    # The door, who waits, and blocks that no interrupt leaves open; the floor of a young memory, in two files; and what to pass
+    # where the memory was passed by mistake, which stands on pydantic's way to private attributes.
+    "a recall through the LangChain retriever": (53, 99),
     # The end of a stream that was cut off, the door, tickets and caps, the records of actors, the step to blame, and what
-    # follows the log for warnings. Facts about the folder have one reader, which takes anything.
-    "a reward through the handler": (63, 139),
+    # follows the log for warnings. Facts about the folder have one reader, which takes anything. The floor is measured.
+    "a reward through the handler": (65, 143),
     # What was learned is learned again: a forgotten case may have been a candidate. What is set aside is searched, too, and
     # what warnings say of it. Before the file is rewritten elsewhere, the files beside it are looked at.
-    "forget(purge=True)": (72, 399),
+    "forget(purge=True)": (73, 403),
 }
 
 

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.fuzz
 
 # They take no value to store, end the memory, take what only adapters pass, or write files of the caller's.
 _LEFT_OUT = {
-    *("close", "end_episode", "note_failure", "sign_code", "redeem_code", "as_stored", "shares_engine_with"),
+    *("close", "end_episode", "will_recall", "note_failure", "sign_code", "redeem_code", "as_stored", "shares_engine_with"),
     *("backup", "export", "import_", "inspect", "refit", "rebuild", "stand_aside", "warm", "examine", "find_secrets"),
 }
 _FLAGS = {"everything", "purge", "dry_run", "progress", "everywhere", "newest_first", "reported", "order", "self"}
@@ -88,6 +88,14 @@ def _wrong(work: Callable[[], Any]) -> str | None:
             return f"{type(error).__name__} instead of a refusal"
     lost = [str(one.message)[:200] for one in warned if issubclass(one.category, RuntimeWarning)]
     return lost[0] if lost else None
+
+
+def test_a_filter_is_checked_before_anything_is_asked_of_it(ram: CascadeMemory):
+    for where in (Hostile(), {"k": Hostile()}, {"k": {"$in": [Hostile()]}}):
+        with pytest.raises(InvalidInput, match=r"where|filter"):
+            ram.recall("heat some egg", where=where)  # type: ignore[arg-type]
+        with pytest.raises(InvalidInput, match=r"where|filter"):
+            asyncio.run(ram.arecall("heat some egg", where=where))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seed", [7])

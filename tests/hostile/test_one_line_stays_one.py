@@ -102,6 +102,7 @@ def _commands(stored: dict[str, str], target: Path) -> list[list[str]]:
         ["audit", folder, "--all", "--namespace", TEXT],
         ["export", folder, str(target / "export.jsonl")],
         ["backup", folder, str(target / "backup")],
+        ["plan", "--succeeds", "0.5"],
     ]
 
 

@@ -96,7 +96,7 @@ _LIMITS = [
     *(Limit("solution", *pair) for pair in _SOLUTIONS),
     *(Limit("where", *pair) for pair in _FILTERS),
 ]
-_OF_ADAPTERS = {"sign_code", "end_episode", "redeem_code", "note_failure", "as_stored"}
+_OF_ADAPTERS = {"sign_code", "end_episode", "will_recall", "redeem_code", "note_failure", "as_stored"}
 _REPEATED = {"arecall", "areward", "aend", "acheck"}  # the same checks, on another thread
 
 

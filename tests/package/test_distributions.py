@@ -83,7 +83,8 @@ def test_the_metadata_say_what_pypi_shows(built: Built):
     assert found["Name"] == "cascade-memory"
     assert found["Version"] == cascade_memory.__version__
     assert found["License-Expression"] == "Apache-2.0 AND CC-BY-4.0"
-    assert found.get_all("License-File") == ["LICENSE", "cascade_memory/evaluation/bundled/LICENSE-CC-BY-4.0.txt"]
+    of_others = ["cascade_memory/encoders/NOTICE-BERT.txt", "cascade_memory/evaluation/bundled/LICENSE-CC-BY-4.0.txt"]
+    assert found.get_all("License-File") == ["LICENSE", *of_others]
     assert found["Description-Content-Type"] == "text/markdown"
     addresses = dict(one.split(", ") for one in found.get_all("Project-URL", []))
     assert set(addresses) == {"Homepage", "Documentation", "Changelog", "Issues", "Source"}

@@ -97,6 +97,7 @@ CALLS = {
     ROOT / "evaluation" / "model" / "openai_compatible.py": {"httpx"},
     ROOT / "stores" / "bounded_http.py": {"httpx", "socket"},
     ROOT / "inspector" / "running.py": {"socket"},  # it listens
+    ROOT / "cli" / "serving.py": {"socket"},  # it sees whether it could listen
 }
 
 
