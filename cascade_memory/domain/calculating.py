@@ -1,11 +1,16 @@
-"""Keeps the process from forking while one of its threads calculates with numpy.
+"""Keeps the process from forking, and Python from exiting, while one of its threads calculates.
 
 OpenBLAS ends its worker threads when a process forks. A thread of the parent that waits for them at that moment waits forever.
 OpenBLAS uses threads for large products, and with older versions of numpy for small matrices as well.
+
+When Python exits, up to version 3.13 it ends each background thread as soon as that comes back from native code. C++ cannot be
+left that way: if a thread is inside torch or onnxruntime, the process aborts.
 """
 
 from __future__ import annotations
 
+import atexit
+import math
 import threading
 import time
 from collections.abc import Generator
@@ -14,6 +19,7 @@ from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.domain.patience import wait_until
 
 _PATIENCE = 1.0  # seconds for which a calculation waits while another thread is about to fork
+_AT_EXIT = 10.0  # seconds for which Python's exit waits: a model may be loading
 
 
 class _Gate:
@@ -24,20 +30,28 @@ class _Gate:
 
     def __init__(self) -> None:
         self.inside: dict[int, int] = {}  # thread id -> how deeply its calculations are nested
-        self._shut = False
+        self._shut = self._for_good = False
 
     def wait(self, thread: int) -> None:
         """Wait while the gate is shut, unless this thread is inside already."""
-        if self._shut and thread not in self.inside:
+        if not self._shut or thread in self.inside:
+            return
+        if not self._for_good:
             wait_until(lambda: not self._shut, time.monotonic() + _PATIENCE)
+        elif threading.current_thread() is not threading.main_thread():
+            wait_until(lambda: False, math.inf)  # it ends with the process
 
     def shut(self, deadline: float) -> None:
         self._shut = True
         me = threading.get_ident()
         wait_until(lambda: {thread for thread, depth in list(self.inside.items()) if depth} <= {me}, deadline)
 
+    def shut_for_good(self) -> None:
+        self._for_good = True
+        self.shut(time.monotonic() + _AT_EXIT)
+
     def open(self) -> None:
-        self._shut = False
+        self._shut = self._for_good
 
 
 _gate = _Gate()
@@ -45,7 +59,7 @@ _gate = _Gate()
 
 @interruptible
 def calculating() -> Generator[None, None, None]:
-    """Keep the process from forking while the block runs, or at least delay the fork until its deadline.
+    """Keep the process from forking or exiting while the block runs, or at least delay that until its deadline.
 
     >>> with calculating():
     ...     1 + 1
@@ -73,6 +87,11 @@ def pause(deadline: float) -> None:
 def resume() -> None:
     """Let calculations begin again."""
     _gate.open()
+
+
+@atexit.register
+def _exit() -> None:
+    _gate.shut_for_good()
 
 
 def start_anew() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.domain.calculating import calculating
 from cascade_memory.errors import MissingExtra, StoreCorrupt
 from cascade_memory.ports.embedder import LoadsModel
 
@@ -43,7 +44,8 @@ class MiniLMEmbedder(LoadsModel):
         network = self._network or self._load()
         vectors = np.zeros((len(texts), self.dimension), np.float32)
         for row, text in enumerate(texts):  # a batch takes as long as its texts one by one
-            vectors[row] = network.vector(text)
+            with calculating():
+                vectors[row] = network.vector(text)
         return vectors
 
     def prepare(self) -> None:
@@ -54,7 +56,9 @@ class MiniLMEmbedder(LoadsModel):
     def _load(self) -> _Network:
         with self._lock:
             if self._network is None:
-                self._network = _Network(self._weights())
+                weights = self._weights()
+                with calculating():
+                    self._network = _Network(weights)
             return self._network
 
     def _weights(self) -> bytes:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cascade_memory.domain.calculating import calculating
 from cascade_memory.encoders.cross_encoder.batching import TokenBudget, padded
 from cascade_memory.encoders.cross_encoder.loading import Base
 from cascade_memory.ports.policy import Floats
@@ -70,10 +71,11 @@ class Apprentice:
 
         def learn(batch: list[int]) -> None:
             inputs = padded([tokens[i] for i in batch], self._base)
-            with torch.autocast(device.split(":")[0], torch.bfloat16, enabled=self._base.half):
-                pooled = model(**inputs).logits
-            scores = pooled.float() @ self._head
-            (losses(scores, rewards[batch], loss) * shares[batch]).sum().backward()
+            with calculating():
+                with torch.autocast(device.split(":")[0], torch.bfloat16, enabled=self._base.half):
+                    pooled = model(**inputs).logits
+                scores = pooled.float() @ self._head
+                (losses(scores, rewards[batch], loss) * shares[batch]).sum().backward()
 
         def restart() -> None:
             self._optimiser.zero_grad(set_to_none=True)
@@ -81,7 +83,8 @@ class Apprentice:
         restart()
         try:
             self.budget.run(lengths, learn, restart)
-            self._optimiser.step()
+            with calculating():
+                self._optimiser.step()
         finally:
             restart()
         return self._head.detach().cpu().numpy().astype(np.float64) if joint else theta

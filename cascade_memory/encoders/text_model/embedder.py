@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.domain.calculating import calculating
 from cascade_memory.encoders.cross_encoder.batching import TokenBudget
 from cascade_memory.encoders.one_thread import calm
 from cascade_memory.encoders.text_model.files import digest_of, folder_of_model
@@ -51,7 +52,8 @@ class TextModelEmbedder(LoadsModel):
         tokens = [model.tokenised(text) for text in texts]
 
         def work(batch: list[int]) -> None:
-            vectors[batch] = model.vectors([tokens[place] for place in batch])
+            with calculating():
+                vectors[batch] = model.vectors([tokens[place] for place in batch])
 
         with calm(_torch(), short=len(texts) <= _FEW):
             self._budget.run([len(one) for one in tokens], work, restart=lambda: None)
@@ -65,7 +67,8 @@ class TextModelEmbedder(LoadsModel):
     def _load(self) -> TextModel:
         with self._lock:
             if self._model is None:
-                self._model = TextModel(self._folder, self._layout, device=self._device)
+                with calculating():
+                    self._model = TextModel(self._folder, self._layout, device=self._device)
             return self._model
 
 
