@@ -21,7 +21,7 @@ from cascade_memory.langchain.block import block_around
 from cascade_memory.langchain.guarding import awarning_before, warning_before
 from cascade_memory.langchain.injection import before_task, in_system
 from cascade_memory.langchain.messages import RECALLED, messages_in, read, since, solution_in
-from cascade_memory.langchain.places import Skip, Text, solution_at, task_at
+from cascade_memory.langchain.places import Skip, Text, going_on, over, solution_at, task_at
 from cascade_memory.langchain.record import Record
 from cascade_memory.langchain.run_tree import CHANNEL, EPISODE_KEY, METADATA_KEY, actor_in
 from cascade_memory.memory.threads import in_thread
@@ -114,16 +114,13 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         return await in_thread(lambda: self.before_agent(state, runtime, config), ends_named=True)
 
     def _begin(self, state: CascadeState, runtime: Any, config: Mapping[str, Any]) -> dict[str, Any] | None:
-        before, last = self._episode(state), self._last(state)
-        if before is not None:
+        if (before := self._episode(state)) is not None:  # of a turn that never came to its end
             self._record.take(before["id"])
-            if not before["in_session"]:
+            if not before["block"]:
                 self._memory.abandon(before["id"], before["namespace"])
         task, anchor, goes_on = task_at(state, self._query, self._skip, verb="middleware")
-        if not task:
-            return {EPISODE_KEY: None}  # small talk, for example; the next message may still go on with the last task
-        if goes_on and last is not None and last.get("over") and last["query"] == task:
-            return {"cascade_episode": {self._name: {**last, "over": False, "goes_on": True}}, EPISODE_KEY: last["id"]}
+        if (last := going_on(self._kept(state), task, goes_on=goes_on)) is not None:
+            return {"cascade_episode": {self._name: last}, EPISODE_KEY: last.get("id")}
         namespace = self._namespace(runtime) if callable(self._namespace) else self._namespace
         info = getattr(runtime, "execution_info", None)
         thread = getattr(info, "thread_id", None) or config.get("configurable", {}).get("thread_id")
@@ -151,7 +148,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
             "context": recall.render(),
             "anchor": anchor,
             "namespace": recall.namespace if in_session else namespace,
-            "in_session": in_session,
+            "block": in_session,
         }
         return {"cascade_episode": {self._name: episode}, EPISODE_KEY: recall.episode_id}
 
@@ -163,16 +160,14 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         return {"cascade_episode": {self._name: None}}
 
     def _over(self, episode: Mapping[str, Any]) -> dict[str, Any]:
-        """Keep the episode in the state: the next message may go on with its task."""
-        return self._nothing() if episode["in_session"] else {"cascade_episode": {self._name: {**episode, "over": True}}}
+        return {"cascade_episode": {self._name: over(episode) or None}}
 
-    def _last(self, state: Any) -> dict[str, Any] | None:
-        """Return the episode of the last task, which may be over."""
+    def _kept(self, state: Any) -> dict[str, Any] | None:
         return cast("dict[str, Any]", read(state, "cascade_episode") or {}).get(self._name)
 
     def _episode(self, state: Any) -> dict[str, Any] | None:
-        last = self._last(state)
-        return None if last is None or last.get("over") else last
+        kept = self._kept(state)
+        return kept if kept and kept.get("id") else None
 
     def _recall(
         self, task: str, namespace: str | None, thread: str | None, wanted: Any, about: dict[str, Any]
@@ -320,7 +315,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
     def _in_session(self, episode: Mapping[str, Any], solution: Any) -> bool:
         """Say whether the user's own block will end the episode; if so, pass the solution to the block."""
         block = block_around(self._memory)
-        if not episode["in_session"] or block is None:
+        if not episode["block"] or block is None:
             return False
         block.watched(solution)
         return True

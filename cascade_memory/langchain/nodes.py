@@ -13,7 +13,7 @@ from cascade_memory.domain.trajectory import Solution
 from cascade_memory.errors import InvalidInput
 from cascade_memory.langchain.block import block_around
 from cascade_memory.langchain.messages import messages_in, read
-from cascade_memory.langchain.places import Skip, Text, solution_at, task_at
+from cascade_memory.langchain.places import Skip, Text, going_on, over, solution_at, task_at
 from cascade_memory.langchain.run_tree import CHANNEL, METADATA_KEY, actor_in
 from cascade_memory.memory.threads import in_reward_thread, in_thread
 from cascade_memory.redaction.saying import warn
@@ -63,7 +63,7 @@ def recall_node(
         task, anchor, goes_on = task_at(state, query, skip, verb="recall_node")
         if not task:
             _warn_no_task(once, state, query, skip)
-        if (last := _going_on(before.get("last"), task, goes_on=goes_on)) is not None:
+        if (last := going_on(before, task, goes_on=goes_on)) is not None:
             return last
         if (block := block_around(memory)) is not None:  # the block has recalled, and will end the episode
             return {"id": block.id, "query": task, "context": block.render(), "anchor": anchor, "block": True}
@@ -87,13 +87,6 @@ def _abandon(memory: Memory, before: Mapping[str, Any]) -> None:
     """Close the episode of a turn that never came to its end."""
     if before.get("id") and not before.get("block"):
         memory.abandon(before["id"])
-
-
-def _going_on(last: Mapping[str, Any] | None, task: str, *, goes_on: bool) -> dict[str, Any] | None:
-    """Go on with the episode of the last task, or keep it if the message is no task; None if a new episode begins."""
-    if not task:
-        return {} if last is None else {"last": last}
-    return {**last, "goes_on": True} if goes_on and last is not None and last["query"] == task else None
 
 
 def _adopted(
@@ -122,13 +115,13 @@ def learn_node(memory: Memory, *, solution: Text, reward: Score, key: str) -> Ru
         with fail_open(memory, "reward"):  # the answer exists, so the graph must go on; the episode stays pending
             if (ready := _ready(memory, state, solution, key, once)) is not None:
                 memory.end(ready[0], solution=ready[1], follow_up=ready[2])
-        return {key: _over(state, key)}
+        return {key: over(read(state, key))}
 
     async def anode(state: Any) -> dict[str, Any]:
         with fail_open(memory, "reward"):
             if (ready := _ready(memory, state, solution, key, once)) is not None:
                 await memory.aend(ready[0], solution=ready[1], follow_up=ready[2])
-        return {key: _over(state, key)}
+        return {key: over(read(state, key))}
 
     return RunnableLambda(node, anode, name="learn")
 
@@ -148,7 +141,7 @@ def _scored(
                     memory.finish(ready[0], solution=ready[1])
                 else:
                     memory.reward(ready[0], value, solution=ready[1], channel=CHANNEL, overwrite=ready[2])
-        return {key: _over(state, key)}
+        return {key: over(read(state, key))}
 
     async def anode(state: Any) -> dict[str, Any]:
         return await in_reward_thread(lambda: node(state))
@@ -171,14 +164,6 @@ def _ready(memory: Memory, state: Any, solution: Text, key: str, once: _Once) ->
         block.watched(solved)
         return None
     return str(episode["id"]), solved, bool(episode.get("goes_on"))
-
-
-def _over(state: Any, key: str) -> dict[str, Any]:
-    """Keep what was recalled for the task that is over: the user's next message may go on with it."""
-    episode = cast("Mapping[str, Any]", read(state, key) or {})
-    if episode.get("id") and not episode.get("block"):
-        return {"last": {name: value for name, value in episode.items() if name != "goes_on"}}
-    return {"last": episode["last"]} if episode.get("last") else {}
 
 
 def _warn_no_task(once: _Once, state: Any, query: Text, skip: Skip) -> None:

@@ -1,9 +1,12 @@
-"""Where in the state of a graph its task and its solution are: in the messages, under a key, or where a function finds them."""
+"""Where in the state of a graph its task and its solution are: in the messages, under a key, or where a function finds them.
+
+And the episode before: it stays in the state, since the user's next message may go on with its task.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from cascade_memory.domain.trajectory import Solution, Trajectory
@@ -44,3 +47,26 @@ def solution_at(state: Any, solution: Text, anchor: str | None, *, verb: str) ->
     if isinstance(found, (list, tuple)):
         return solution_in(messages_in(found)) or json.dumps(found, default=str)
     return found if found is None or isinstance(found, Trajectory) else answer_in(found) or None
+
+
+def going_on(before: Mapping[str, Any] | None, task: str, *, goes_on: bool) -> dict[str, Any] | None:
+    """Return the episode of the last task if the user goes on with it, or keep it if there is no task; None: a new one begins.
+
+    >>> kept = over({"id": "e", "query": "Where is my tent?"})
+    >>> going_on(kept, "Where is my tent?", goes_on=True)
+    {'id': 'e', 'query': 'Where is my tent?', 'goes_on': True}
+    >>> going_on(kept, "", goes_on=False) == kept
+    True
+    """
+    last = (before or {}).get("last")
+    if not task:
+        return {} if last is None else {"last": last}
+    return {**last, "goes_on": True} if goes_on and last is not None and last["query"] == task else None
+
+
+def over(episode: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what stays in the state of an episode that is over, unless it belongs to the user's own block."""
+    episode = episode or {}
+    if episode.get("id") and not episode.get("block"):
+        return {"last": {name: value for name, value in episode.items() if name != "goes_on"}}
+    return {"last": episode["last"]} if episode.get("last") else {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +12,15 @@ from llama_index.core.memory import BaseMemoryBlock
 from pydantic import PrivateAttr
 
 from cascade_memory.domain.recall import Recall
-from cascade_memory.llama_index.trajectory import task_in
+from cascade_memory.llama_index.trajectory import Turn, turn_in
 from cascade_memory.memory.threads import in_thread
 from cascade_memory.runs.failing_open import fail_open
 
 if TYPE_CHECKING:
     from cascade_memory.memory.memory import Memory
+
+
+_MOST_TASKS = 1_000  # with which a user may still go on; the latest ones
 
 
 class CascadeMemoryBlock(BaseMemoryBlock[str]):
@@ -25,10 +30,15 @@ class CascadeMemoryBlock(BaseMemoryBlock[str]):
     accept_short_term_memory: bool = False  # the memory learns from outcomes, not from the content of conversations
     _memory: Memory = PrivateAttr()
     _recall: Callable[[str], Recall] = PrivateAttr()
+    _go_on: Callable[[Recall], object] = PrivateAttr()
+    _tasks: OrderedDict[str, Recall] = PrivateAttr(default_factory=OrderedDict)
+    _lock: Any = PrivateAttr(default_factory=threading.Lock)
 
-    def __init__(self, memory: Memory, recall: Callable[[str], Recall], **fields: Any) -> None:
+    def __init__(
+        self, memory: Memory, recall: Callable[[str], Recall], go_on: Callable[[Recall], object], **fields: Any
+    ) -> None:
         super().__init__(**fields)
-        self._memory, self._recall = memory, recall
+        self._memory, self._recall, self._go_on = memory, recall, go_on
 
     def shows(self, recall: Callable[[str], Recall]) -> bool:
         """Say whether this block shows the cases of this very ``recall``, and not those of another memory or adapter."""
@@ -36,9 +46,30 @@ class CascadeMemoryBlock(BaseMemoryBlock[str]):
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **_: Any) -> str:
         with fail_open(self._memory, "recall"):
-            if task := task_in(messages or []):
-                return await in_thread(lambda: self._recall(task).render(), ends_named=True)
+            turn = turn_in(messages or [])
+            if turn.goes_on:
+                return self._shown_before(turn)
+            if turn.task:
+                return await in_thread(lambda: self._recalled(turn), ends_named=True)
         return ""
+
+    def _recalled(self, turn: Turn) -> str:
+        found = self._recall(turn.task)
+        with self._lock:
+            self._tasks[turn.begun] = found
+            self._tasks.move_to_end(turn.begun)
+            while len(self._tasks) > _MOST_TASKS:
+                self._tasks.popitem(last=False)
+        return found.render()
+
+    def _shown_before(self, turn: Turn) -> str:
+        """Return the cases of the task with which the user goes on; nothing if this process has not recalled them."""
+        with self._lock:
+            found = self._tasks.get(turn.begun)
+        if found is None:
+            return ""
+        self._go_on(found)
+        return found.render()
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         """Keep nothing."""

@@ -16,7 +16,7 @@ from workflows.errors import WorkflowCancelledByUser
 
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.llama_index.runs import Run, Runs
-from cascade_memory.llama_index.trajectory import is_streamed, solution_in
+from cascade_memory.llama_index.trajectory import grown, is_streamed, solution_in
 from cascade_memory.runs.ending import status_of
 from cascade_memory.runs.failing_open import fail_open
 from cascade_memory.runs.run_end_worker import RunEndWorker
@@ -85,12 +85,21 @@ class CascadeSpanHandler(BaseSpanHandler[BaseSpan]):
             run.asker.leave(undo=status == "cancelled")
             if run.asked:
                 self._run_ends.do(functools.partial(self._close, run, status, result), aside=status == "cancelled")
+            elif run.goes_on is not None and status == "ok":
+                self._run_ends.do(functools.partial(self._close_again, run.goes_on, result))
 
     def _close(self, run: Run, status: str, result: Any) -> None:
         found = self._memory.get_episode(run.episode_id)
         if found is None or not found.under_way:
             return
         close(self._memory, run.episode_id, status, result, self._own_tools)
+
+    def _close_again(self, episode_id: str, result: Any) -> None:
+        """Let the episode of a task have the longer solution, now that the user has gone on with it."""
+        found = self._memory.get_episode(episode_id)
+        later, readable = read_solution(self._memory, result, self._own_tools)
+        if found is not None and readable and later is not None:
+            self._memory.end(episode_id, solution=grown(found.solution, later), follow_up=True)
 
     def drain(self) -> None:
         """Wait until the episodes of all ended runs are processed."""

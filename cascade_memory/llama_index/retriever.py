@@ -172,7 +172,7 @@ class CascadeMemory(Adapter, BaseRetriever, metaclass=saying(type(BaseRetriever)
         Args:
             name: The name of the block in LlamaIndex's template.
         """
-        return CascadeMemoryBlock(self._engine, self._recall, name=name)
+        return CascadeMemoryBlock(self._engine, self._recall, self._runs.go_on, name=name)
 
     def install(self) -> Self:
         """Learn from every run of this process that recalls from this memory, when the run ends. Return the memory."""

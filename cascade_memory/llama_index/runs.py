@@ -42,6 +42,7 @@ class Run:
     asked: dict[Any, Recall] = field(default_factory=dict[Any, Recall])
     asking: threading.Lock = field(default_factory=threading.Lock)  # so that parallel tool calls recall only once
     spans: dict[str, bool] = field(default_factory=dict[str, bool])  # those below it, and whether they go on
+    goes_on: str | None = None  # the episode of an earlier task with which the user's message goes on
     over: bool = False
     asker: Asker = field(default_factory=lambda: Asker(ends_named=True))  # leaves when the run ends
 
@@ -111,6 +112,12 @@ class Runs:
             while len(self._by_id) > _MOST:
                 self._by_id.popitem(last=False)
             return found
+
+    def go_on(self, shown: Recall) -> None:
+        """Note that the run goes on with the task of an earlier recall, unless it has recalled for a task of its own."""
+        run = self.here()
+        if run is not None and not run.asked and shown.error is None:
+            run.goes_on = shown.episode_id
 
     def clear(self) -> None:
         """Forget all runs that have not ended."""

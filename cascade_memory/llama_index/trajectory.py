@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 from llama_index.core.agent.workflow import AgentOutput
@@ -13,9 +16,10 @@ from workflows.events import StopEvent
 
 from cascade_memory.conversation import turns
 from cascade_memory.domain import recall_tool
-from cascade_memory.domain.trajectory import Solution, Step
-from cascade_memory.domain.transcript import answer_among, as_json, as_solution, is_rendered, tool_step
+from cascade_memory.domain.trajectory import Solution, Step, Trajectory
+from cascade_memory.domain.transcript import MAX_FIELD_CHARS, answer_among, as_json, as_solution, is_rendered, tool_step
 from cascade_memory.domain.validation import MAX_QUERY_CHARS, clean_text
+from cascade_memory.redaction.marking import cut_short
 
 _NOTHING_FOUND = "Empty Response"  # the answer of a query engine that found no node and did not call its model
 
@@ -25,11 +29,41 @@ def text_of(message: ChatMessage) -> str:
     return clean_text("\n".join(block.text for block in message.blocks if isinstance(block, TextBlock))).strip()
 
 
-def task_in(messages: Sequence[ChatMessage]) -> str:
-    """Return the task that the last message of the user asks; empty if it is small talk, or goes on with an earlier task."""
-    said = [one for one in messages if one.role.value in ("user", "assistant")]
-    kind, place = turns.task_in([(one.role.value == "user", text_of(one)) for one in said])
-    return text_of(said[place])[:MAX_QUERY_CHARS] if kind == "task" and place is not None else ""
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What the last message of the user asks."""
+
+    task: str  # the task that it is, or goes on with; empty if it is small talk
+    goes_on: bool = False
+    begun: str = ""  # digest of the conversation up to the task
+
+
+def turn_in(messages: Sequence[ChatMessage]) -> Turn:
+    """Return what the last message of the user is: a task, a message that goes on with one, or small talk."""
+    said = [(one.role.value == "user", text_of(one)) for one in messages if one.role.value in ("user", "assistant")]
+    kind, place = turns.task_in(said)
+    if kind == "small talk" or place is None:
+        return Turn("")
+    until = json.dumps(said[: place + 1]).encode()
+    begun = hashlib.blake2b(until, digest_size=16).hexdigest()
+    return Turn(said[place][1][:MAX_QUERY_CHARS], kind == "follow-up", begun)
+
+
+def grown(earlier: Solution | None, later: Solution | None) -> Solution | None:
+    """Return one solution of what was done for a task, and of what was done when the user went on with it.
+
+    >>> grown("Which number?", "It arrives on Monday.").answer
+    'It arrives on Monday.'
+    """
+    if earlier is None or later is None:
+        return later or earlier
+    (steps, answer), (more, last) = _parts(earlier), _parts(later)
+    said = [Step(thought=cut_short(answer, MAX_FIELD_CHARS))] if answer else []
+    return as_solution([*steps, *said, *more], last)
+
+
+def _parts(solution: Solution) -> tuple[Sequence[Step], str]:
+    return (solution.steps, solution.answer) if isinstance(solution, Trajectory) else ((), solution)
 
 
 def solution_in(result: Any, own_tools: Collection[str] = ()) -> Solution | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -13,14 +14,10 @@ from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.graph.message import add_messages
-from llama_index.core.agent.workflow import FunctionAgent
-from llama_index.core.memory import InsertMethod, Memory
-from scripted_llm import ScriptedLLM
 
 from cascade_memory import CascadeMemory as Engine
 from cascade_memory import Episode
 from cascade_memory.langchain import CascadeMemory
-from cascade_memory.llama_index import CascadeMemory as LlamaMemory
 from cascade_memory.mcp_server.verbs import Verbs
 
 Turn = tuple[str, str, str]  # what it is, what the user says, what the agent answers
@@ -142,7 +139,7 @@ def _talk(memory: CascadeMemory, agent: Any, thread: Sequence[Turn], number: str
         assert memory.stats().recalls - before == (kind == "task"), said
 
 
-def _check_solutions(memory: CascadeMemory) -> None:
+def _check_solutions(memory: Any) -> None:
     """The follow-ups belong to the task: its solution has what was asked back, and what came of it."""
     solutions = {case.query: str(case.solution) for case in memory.cases()}
     for thread in THREADS:
@@ -154,6 +151,13 @@ def _check_solutions(memory: CascadeMemory) -> None:
 
 @pytest.mark.slow
 def test_an_agent_of_llama_index_with_a_memory():
+    pytest.importorskip("llama_index")
+    from llama_index.core.agent.workflow import FunctionAgent
+    from llama_index.core.memory import InsertMethod, Memory
+    from scripted_llm import ScriptedLLM
+
+    from cascade_memory.llama_index import CascadeMemory as LlamaMemory
+
     memory = LlamaMemory(embedder="hashing", learn="inline", reward_fn=judge).install()
 
     async def talk() -> None:
@@ -170,17 +174,46 @@ def test_an_agent_of_llama_index_with_a_memory():
         memory.engine.stats()
         memory.uninstall()
         assert cases(memory) == TASKS
+        _check_solutions(memory)
     finally:
         memory.close()
 
 
-@pytest.mark.parametrize("asked", [one for thread in THREADS[:4] for one in thread if one[0] == "small"])
-def test_over_mcp_small_talk_recalls_nothing_and_is_no_case(asked: Turn):
-    with Engine(embedder="hashing", learn="inline") as memory:
-        verbs = Verbs(memory, trusted=True)
-        answer = verbs.recall_cases(asked[1])
-        assert answer["cases"] == []
-        assert "no task" in answer["about"]
-        assert memory.stats().recalls == 0
-        with pytest.raises(ValueError, match="small talk"):
-            verbs.add_case(asked[1], "You are welcome.")
+@pytest.mark.slow
+def test_an_agent_that_calls_the_tools_of_an_mcp_server(tmp_path: Path):
+    """The agent asks for cases whenever the user says more than an answer, and reports when a task is over."""
+
+    pytest.importorskip("mcp")
+    from mcp_clients import call, stdio
+
+    async def report(session: Any, episode: str, answers: Sequence[str]) -> None:
+        if episode:
+            await call(session, "report_outcome", episode_id=episode, reward=1.0, solution="\n".join(answers))
+
+    async def talk() -> None:
+        async with stdio(tmp_path / "m", "--embedder", "hashing", "--trust-agent-rewards") as session:
+            for thread in THREADS:
+                episode, answers = "", [""]
+                for kind, said, answer in thread:
+                    if kind == "follow":
+                        answers.append(answer)
+                        continue
+                    found = await call(session, "recall_cases", query=said)
+                    assert ("episode_id" in found) == (kind == "task"), said
+                    if kind == "task":
+                        await report(session, episode, answers)
+                        episode, answers = found["episode_id"], [answer]
+                await report(session, episode, answers)
+
+    asyncio.run(talk())
+    with Engine(tmp_path / "m", embedder="hashing") as memory:
+        assert cases(memory) == TASKS
+        assert memory.stats().recalls == len(TASKS)
+        _check_solutions(memory)
+
+
+def test_over_mcp_small_talk_is_no_case(ram: Engine):
+    verbs = Verbs(ram, trusted=True)
+    assert "no task" in verbs.recall_cases("vielen Dank!")["about"]
+    with pytest.raises(ValueError, match="small talk"):
+        verbs.add_case("vielen Dank!", "You are welcome.")

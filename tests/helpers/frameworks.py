@@ -5,6 +5,7 @@ from __future__ import annotations
 FRAMEWORK_OF = {
     "postgres": "psycopg",
     "langchain": "langchain",
+    "conversation/test_chats.py": "langchain",
     "llama_index": "llama_index",
     "mcp_server": "mcp",
     "inspector": "jinja2",
