@@ -58,7 +58,8 @@ def going_on(before: Mapping[str, Any] | None, task: str, *, goes_on: bool) -> d
     >>> going_on(kept, "", goes_on=False) == kept
     True
     """
-    last = (before or {}).get("last")
+    before = before or {}
+    last = _without_mark(before) if before.get("goes_on") else before.get("last")  # the former: a run that failed
     if not task:
         return {} if last is None else {"last": last}
     return {**last, "goes_on": True} if goes_on and last is not None and last["query"] == task else None
@@ -68,5 +69,9 @@ def over(episode: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return what stays in the state of an episode that is over, unless it belongs to the user's own block."""
     episode = episode or {}
     if episode.get("id") and not episode.get("block"):
-        return {"last": {name: value for name, value in episode.items() if name != "goes_on"}}
+        return {"last": _without_mark(episode)}
     return {"last": episode["last"]} if episode.get("last") else {}
+
+
+def _without_mark(episode: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in episode.items() if name != "goes_on"}

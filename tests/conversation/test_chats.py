@@ -132,6 +132,40 @@ def test_a_graph_of_nodes():
     _check_solutions(memory)
 
 
+class Flaky(GenericFakeChatModel):
+    """A model whose server fails at every word "FAIL"."""
+
+    def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **options: Any) -> Any:
+        answer = super()._generate(messages, stop, run_manager, **options)
+        if answer.generations[0].text == "FAIL":
+            raise ConnectionError
+        return answer
+
+
+@pytest.mark.parametrize("judged", [True, False])
+def test_a_run_that_fails_while_the_user_goes_on_takes_nothing_back(judged: bool):
+    memory = CascadeMemory(embedder="hashing", learn="inline", reward_fn=judge if judged else None)
+    answers = iter([AIMessage(one) for one in ("Which order number?", "FAIL", "It arrives on Monday.")])
+    agent = create_agent(Flaky(messages=answers), [], middleware=[memory.middleware()], checkpointer=InMemorySaver())
+
+    def say(text: str) -> None:
+        agent.invoke({"messages": [("user", text)]}, {"configurable": {"thread_id": "t"}})
+
+    say("Where is my tent?")
+    with pytest.raises(ConnectionError):
+        say("number 4711")
+    assert memory.stats().open == (not judged)
+    assert memory.stats().censored == 0
+    say("number 4711, please")
+    assert memory.stats().recalls == 1
+    if judged:
+        (case,) = memory.cases()
+        assert "It arrives on Monday." in str(case.solution)
+    else:
+        (waiting,) = memory.pending()
+        assert "It arrives on Monday." in str(waiting.solution)
+
+
 def _talk(memory: CascadeMemory, agent: Any, thread: Sequence[Turn], number: str) -> None:
     for kind, said, _ in thread:
         before = memory.stats().recalls
