@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import threading
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,16 +31,19 @@ class Floor:
         self._fact = f"unrelated-{_TEXTS}:{embedder.identity}"
         self._found: Unrelated | None = None
         self._looked = self._tried = False
+        self._lock = threading.Lock()
 
     def now(self) -> Unrelated | None:
         """Return what was measured; None if nothing was yet. With ``at_once``, the embedder is fast enough to measure now."""
         if self._found is None and not self._looked:
-            self._looked = True
-            vectors = self._stored()
-            if vectors is not None:
-                self._found = Unrelated(vectors)
-            elif self._at_once:
-                self.measure()
+            with self._lock:  # whoever comes second waits, since without a floor it would show anything
+                if not self._looked:
+                    vectors = self._stored()
+                    if vectors is not None:
+                        self._found = Unrelated(vectors)
+                    elif self._at_once:
+                        self._embed()
+                    self._looked = True
         return self._found
 
     def under(self, query: Query, candidates: Candidates, *, cases: int) -> Floats | None:
@@ -49,21 +53,21 @@ class Floor:
 
     def measure(self) -> None:
         """Embed the texts and store their vectors, unless that was tried; a failure leaves the memory without a floor."""
-        if self._found is not None or self._tried:
-            return
+        if self.now() is None and not self._at_once and not self._tried:
+            self._embed()
+
+    def _embed(self) -> None:
         self._tried = True
-        vectors = self._stored()
-        if vectors is None:
+        try:
+            vectors = embed_with(self._embedder, TEXTS)
+        except CascadeError as error:
+            _log.debug("similarities of unrelated texts could not be measured: %s", error)
+            return
+        if not self._ledger.read_only:
             try:
-                vectors = embed_with(self._embedder, TEXTS)
+                self._ledger.facts.set(self._fact, base64.b64encode(vectors.astype(np.float16).tobytes()).decode())
             except CascadeError as error:
-                _log.debug("similarities of unrelated texts could not be measured: %s", error)
-                return
-            if not self._ledger.read_only:
-                try:
-                    self._ledger.facts.set(self._fact, base64.b64encode(vectors.astype(np.float16).tobytes()).decode())
-                except CascadeError as error:
-                    _log.debug("similarities of unrelated texts could not be stored: %s", error)
+                _log.debug("similarities of unrelated texts could not be stored: %s", error)
         self._found = Unrelated(vectors)
 
     def _stored(self) -> NDArray[np.float32] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.encoders.minilm import MiniLMEmbedder, is_installed
 from cascade_memory.encoders.unrelated import TEXTS
 from cascade_memory.evaluation.stream import PrecomputedEmbedder
-from cascade_memory.ports.embedder import Embedder
+from cascade_memory.ports.embedder import Embedder, LoadsModel
 
 STREAMS = ("banking77", "ddxplus", "rca_huawei_module", "sentifin", "spider_dev")
 EMBEDDERS: dict[str, Callable[[], Embedder]] = {"hashing": HashingEmbedder, "minilm": MiniLMEmbedder}
@@ -131,6 +132,34 @@ def test_a_slow_embedder_is_asked_once_at_the_first_write_and_never_by_a_recall(
         assert not memory.recall("write a poem about autumn").cases
         memory.add("reset the printer", "hold the other button")
         assert second.asked == [1, 1]
+
+
+class Held(HashingEmbedder, LoadsModel):
+    """An embedder that is slow to embed the texts of the floor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def prepare(self) -> None: ...
+
+    def embed(self, texts: Sequence[str]):
+        if len(texts) == len(TEXTS):
+            self.begun.set()
+            assert self.go_on.wait(60)
+        return super().embed(texts)
+
+
+def test_a_recall_during_the_first_measurement_waits_for_it():
+    embedder = Held()
+    with CascadeMemory(embedder=embedder, learn="inline", deadline=None) as memory:
+        measuring = threading.Thread(target=memory.warm)
+        measuring.start()
+        assert embedder.begun.wait(60)
+        threading.Timer(0.2, embedder.go_on.set).start()
+        memory.add("reset the router", "hold the button for 10 s")
+        assert not memory.recall("write a poem about autumn").cases
+        measuring.join()
 
 
 @pytest.mark.parametrize("damage", ["", "?", "AAAA", "AAAA" * 10_240])
