@@ -245,6 +245,8 @@ def pending(options: argparse.Namespace) -> int:
         print_whole(_name_of(one))  # in the form that --confirm expects
         row = [f"{one.reward:g}", shorten(one.query, _READABLE), shorten(_solved(one), _READABLE)]
         print_table("", ["reward", "task", "solution"], [row])
+    if left:
+        print(f"accept one: cascade-memory pending {memory.place} --confirm EPISODE@FINGERPRINT; refuse one: --reject EPISODE")
     if any(shorten(text, _READABLE) != shorten(text, sys.maxsize) for one in left for text in (one.query, _solved(one))):
         print("longer texts are cut; --json prints them whole")
     return 0

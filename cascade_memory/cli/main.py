@@ -388,7 +388,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:  # a full disk or an unreadable folder, for example: a traceback would not help
         code, message = 1, str(error)
     except KeyboardInterrupt:
-        code, message = 130, "interrupted"
+        code, message = (0, "stopped") if options.command in ("serve", "inspect") else (130, "interrupted")
     sys.stderr.write(f"cascade-memory {options.command}: {refusal(message)}\n")
     return code
 

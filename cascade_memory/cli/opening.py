@@ -18,10 +18,10 @@ EMBEDDERS = ("auto", "minilm", "chroma", "hashing")
 def add_place(command: argparse.ArgumentParser, *, option: bool = False) -> None:
     """Add the options that name a memory: a URL with a password belongs into the environment, not into a command."""
     about = f"the folder of the memory, or the URL of its PostgreSQL database (default: the environment variable {URL})"
-    if option:
-        command.add_argument("--path", default=os.environ.get(URL), help=about)
-    else:
-        command.add_argument("path", nargs="?", default=os.environ.get(URL), help=about)
+    command.set_defaults(path=os.environ.get(URL))  # before both ways to name it, each of which would replace the other's value
+    help_of = {True: about, False: argparse.SUPPRESS}
+    command.add_argument("--path", default=argparse.SUPPRESS, help=help_of[option])
+    command.add_argument("path", nargs="?", default=argparse.SUPPRESS, help=help_of[not option])
     command.add_argument(
         "--chroma",
         default=os.environ.get(CHROMA),

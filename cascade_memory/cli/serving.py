@@ -13,6 +13,7 @@ from typing import Any
 
 from cascade_memory import mcp_server
 from cascade_memory.assembly.cascade import CascadeMemory
+from cascade_memory.cli.arguments import refusal
 from cascade_memory.cli.log_lines import log_to_standard_error
 from cascade_memory.cli.opening import EMBEDDER, existing, place
 from cascade_memory.cli.standard_error import finish, never_wait
@@ -53,6 +54,7 @@ def serve(options: argparse.Namespace) -> int:
     with _opened(options) as memory:
         if listening is None:
             _close_on_signal(memory)
+        _say_what_to_expect(memory, options)
         run(
             memory,
             read_only=options.read_only,
@@ -88,6 +90,15 @@ def _check_stdio(options: argparse.Namespace) -> None:
     ignored = [name for name, (value, default) in given.items() if value != default]
     if ignored or options.token_file is not None:
         raise InvalidInput(f"--{(*ignored, 'token-file')[0]} can only be used with --transport http")
+
+
+def _say_what_to_expect(memory: CascadeMemory, options: argparse.Namespace) -> None:
+    """Tell a person who starts the server by hand why nothing happens, and anybody that nothing can be stored."""
+    why = memory.health().read_only
+    if why is not None and not options.read_only:
+        sys.stderr.write(f"cascade-memory serve: {refusal(why)}; agents can look up cases, but report nothing\n")
+    if options.transport == "stdio" and sys.stdin.isatty():
+        sys.stderr.write("waiting for an MCP client on standard input (Ctrl-C stops); for HTTP: --transport http\n")
 
 
 def _leave(*_: object) -> None:

@@ -343,7 +343,7 @@ class Engine:
             totals.write += spent.write
         if _log.isEnabledFor(logging.INFO):
             _log.info("%s", recall_line(request, decision.recall, len(decision.row.candidates), spent))
-        if unwritten is None:
+        if unwritten is None or (request.search and self.parts.ledger.read_only):
             return decision.recall
         self.note_failure("record", unwritten, warned=not request.search)
         return decision.recall if request.search else unrecorded(decision.recall, unwritten)

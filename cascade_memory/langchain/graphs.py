@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable
 
+from cascade_memory.domain.quoting import quoted
+from cascade_memory.errors import InvalidInput
 from cascade_memory.langchain.guarding import ToolGuard, tool_guard
 from cascade_memory.langchain.injection import before_task
 from cascade_memory.langchain.nodes import Score, learn_node, recall_node
@@ -42,7 +44,8 @@ class GraphHooks:
 
         Args:
             solution: The answer: a key of the state or a function of the state; by default it is read from the messages.
-            reward: A function of the state; by default the memory's ``reward_fn`` is asked.
+            reward: A function of the state; by default the memory's ``reward_fn`` is asked. What this function raises reaches
+                the graph, while a failing ``reward_fn`` is only counted.
             key: Where ``recall_node`` put the episode.
         """
         return learn_node(self._engine, solution=solution, reward=reward, key=key)
@@ -65,5 +68,8 @@ class GraphHooks:
     @staticmethod
     def inject(messages: Sequence[BaseMessage], episode: Mapping[str, Any] | None) -> list[BaseMessage]:
         """Put the episode's cases before the task, in a copy of the messages; those in the state do not change."""
+        given: Any = episode
+        if given is not None and not isinstance(given, Mapping):
+            raise InvalidInput(f"inject(messages, episode) needs state[key] of recall_node, not {quoted(given)}")
         fields = episode or {}
         return before_task(messages, fields.get("context", ""), fields.get("anchor"))

@@ -21,7 +21,7 @@ from cascade_memory.langchain.block import block_around
 from cascade_memory.langchain.guarding import awarning_before, warning_before
 from cascade_memory.langchain.injection import before_task, in_system
 from cascade_memory.langchain.messages import RECALLED, messages_in, read, since, solution_in
-from cascade_memory.langchain.places import Skip, Text, going_on, over, solution_at, task_at
+from cascade_memory.langchain.places import Skip, Text, check_places, going_on, over, solution_at, task_at
 from cascade_memory.langchain.record import Record
 from cascade_memory.langchain.run_tree import CHANNEL, EPISODE_KEY, METADATA_KEY, actor_in
 from cascade_memory.memory.threads import in_thread
@@ -75,6 +75,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
             raise InvalidInput(f'inject must be "user" or "system", not {quoted(inject)}')
         if namespace is not None and not callable(namespace):
             check_namespace(namespace)
+        check_places(query=query, solution=solution, skip=skip)
         self.tools = []
         self._memory, self._handler, self._inject, self._namespace, self._name = memory, handler, inject, namespace, name
         self._k, self._query, self._answer, self._skip = k, query, solution, skip

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 
 from cascade_memory.domain.trajectory import Solution
+from cascade_memory.domain.validation import check_callable
 from cascade_memory.errors import InvalidInput
 from cascade_memory.langchain.block import block_around
 from cascade_memory.langchain.messages import messages_in, read
-from cascade_memory.langchain.places import Skip, Text, going_on, over, solution_at, task_at
+from cascade_memory.langchain.places import Skip, Text, check_places, going_on, keys_in, over, solution_at, task_at
 from cascade_memory.langchain.run_tree import CHANNEL, METADATA_KEY, actor_in
 from cascade_memory.memory.threads import in_reward_thread, in_thread
 from cascade_memory.redaction.saying import warn
@@ -38,14 +39,14 @@ class _Once:
     def missing(self, state: Any, what: str, remedy: str) -> None:
         if not self._warned:
             self._warned = True
-            keys = ", ".join(sorted(_keys(state))) or "no keys"
-            warn(f"{what} the state has {keys}; {remedy}", UserWarning)
+            warn(f"{what} the state has {keys_in(state)}; {remedy}", UserWarning)
 
 
 def recall_node(
     memory: Memory, handler: CascadeCallbackHandler, *, query: Text, skip: Skip, key: str, k: int
 ) -> Runnable[Any, Any]:
     """Build the node that opens an episode."""
+    check_places(query=query, skip=skip)
     once = _Once()
 
     def node(state: Any, config: RunnableConfig) -> dict[str, Any]:
@@ -105,6 +106,8 @@ def _adopted(
 
 def learn_node(memory: Memory, *, solution: Text, reward: Score, key: str) -> Runnable[Any, Any]:
     """Build the node that ends the episode."""
+    check_places(solution=solution)
+    check_callable(reward, "reward")
     if inspect.iscoroutinefunction(reward):
         raise InvalidInput("learn_node(reward=...) takes a plain function; a memory's reward_fn may be asynchronous")
     once = _Once()
@@ -152,7 +155,10 @@ def _scored(
 def _ready(memory: Memory, state: Any, solution: Text, key: str, once: _Once) -> tuple[str, Solution | None, bool] | None:
     found = read(state, key)
     if found is None:
-        raise InvalidInput(f"the graph's state holds no {key!r} from recall_node: declare `{key}: dict` in it")
+        raise InvalidInput(
+            f"the graph's state holds no {key!r} from recall_node: declare `{key}: dict` in the state, run recall_node before, "
+            f"and give both nodes the same key"
+        )
     episode = cast("Mapping[str, Any]", found)
     if not episode.get("id"):
         return None
@@ -176,8 +182,3 @@ def _warn_no_task(once: _Once, state: Any, query: Text, skip: Skip) -> None:
 
 def _under(place: Text) -> str:
     return f" under {place!r}" if isinstance(place, str) else ""
-
-
-def _keys(state: Any) -> list[str]:
-    found: Any = state if isinstance(state, Mapping) else getattr(state, "__dict__", {})
-    return [str(name) for name in found]

@@ -7,15 +7,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from cascade_memory.domain.trajectory import Solution, Trajectory
-from cascade_memory.domain.validation import MAX_QUERY_CHARS, clean_text
+from cascade_memory.domain.validation import MAX_QUERY_CHARS, check_callable, clean_text
 from cascade_memory.errors import InvalidInput
 from cascade_memory.langchain.messages import answer_in, messages_in, read, since, solution_in, turn_in
 
 Text: TypeAlias = "str | Callable[[Any], Any] | None"
 Skip: TypeAlias = "Callable[[str], bool] | None"
+
+
+def check_places(*, query: Text = None, solution: Text = None, skip: Skip = None) -> None:
+    """Refuse what is neither a key of the state nor a function of it, before anything runs."""
+    for name, value in {"query": query, "solution": solution}.items():
+        if value is not None and not isinstance(value, str) and not callable(value):
+            raise InvalidInput(f"{name} must be a key of the state or a function of it, not {type(value).__name__}")
+    check_callable(skip, "skip")
 
 
 def task_at(state: Any, query: Text, skip: Skip = None, *, verb: str) -> tuple[str, str | None, bool]:
@@ -31,10 +39,18 @@ def task_at(state: Any, query: Text, skip: Skip = None, *, verb: str) -> tuple[s
         found = query(state) if callable(query) else read(state, query)
         if found is None and callable(query):
             return "", None, False
+        if found is None:
+            raise InvalidInput(f"{verb}(query={query!r}) found nothing under this key: the state has {keys_in(state)}")
         if not isinstance(found, str):
             raise InvalidInput(f"{verb}(query={query!r}) found a {type(found).__name__} in the state, not a text")
         task, anchor, goes_on = clean_text(found).strip()[:MAX_QUERY_CHARS], None, False
     return ("", None, False) if task and skip is not None and skip(task) else (task, anchor, goes_on)
+
+
+def keys_in(state: Any) -> str:
+    """Return the names of the fields of a state, as text."""
+    names = cast("Mapping[str, Any]", state) if isinstance(state, Mapping) else getattr(state, "__dict__", {})
+    return ", ".join(sorted(map(str, names))) or "no keys"
 
 
 def solution_at(state: Any, solution: Text, anchor: str | None, *, verb: str) -> Solution | None:

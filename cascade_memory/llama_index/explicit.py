@@ -34,7 +34,11 @@ async def arun(
     options: Mapping[str, Any],
 ) -> tuple[Any, Episode]:
     """Implement ``CascadeMemory.arun``."""
-    message = ChatMessage(role="user", content=task) if isinstance(task, str) else task
+    if not callable(getattr(agent, "run", None)):
+        raise InvalidInput(f"arun(agent, task) needs an agent with a method run, not {type(agent).__name__}")
+    message: Any = ChatMessage(role="user", content=task) if isinstance(task, str) else task
+    if not isinstance(message, ChatMessage):
+        raise InvalidInput(f"arun(agent, task) needs a task as text or as a ChatMessage, not {type(task).__name__}")
     query = text_of(message)
     if not query:
         raise InvalidInput("arun needs a task that contains text")

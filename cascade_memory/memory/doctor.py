@@ -60,6 +60,8 @@ def mend(engine: Engine) -> list[Check]:
 
 def _checks(engine: Engine) -> Iterator[Check]:
     yield _ledger(engine)
+    why = engine.parts.ledger.read_only
+    yield Check("writable", why is None, "yes" if why is None else why)
     yield _rows(engine)
     yield _orphans(engine)
     yield _clock(engine)

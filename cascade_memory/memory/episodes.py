@@ -27,7 +27,7 @@ from cascade_memory.errors import ContentChanged, UnknownEpisode
 from cascade_memory.memory.sources import SourceVerbs
 from cascade_memory.memory.threads import in_reward_thread, soon_in_reward_thread
 from cascade_memory.memory.ticketing import TicketVerbs
-from cascade_memory.memory.verdict import aask, ask, source_of
+from cascade_memory.memory.verdict import aask, ask, blame, source_of
 from cascade_memory.redaction.saying import warn
 
 _LOOKS_SOLVED = 0.5  # a reward above this looks like a success
@@ -224,6 +224,9 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
         try:
             if self._reward_fn is not None and status != "cancelled":
                 value = _checked(ask(self._reward_fn, _as_judged(episode, status, checked)))
+        except Exception as error:
+            blame(error)
+            raise
         finally:
             reward = self._conclude(episode, value, status, checked)
         return reward
@@ -249,8 +252,9 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
             )
             if self._reward_fn is not None and status != "cancelled" and episode is not None:
                 value = _checked(await aask(self._reward_fn, _as_judged(episode, status, checked)))
-        except Exception:
+        except Exception as error:
             if episode is not None:
+                blame(error)
                 await in_reward_thread(functools.partial(self._conclude, episode, None, status, checked))
             raise
         except BaseException as error:

@@ -35,7 +35,7 @@ from cascade_memory.insight.stats import Health, Stats
 from cascade_memory.ledger.filter_limits import plain_filter
 from cascade_memory.looks.card import Card, Facts, Notes
 from cascade_memory.memory.doctor import Check, examine, mend
-from cascade_memory.memory.verdict import RewardFn, source_of
+from cascade_memory.memory.verdict import RewardFn, source_of, step_of
 from cascade_memory.memory.warming import warmed
 from cascade_memory.ports.policy import Policy
 from cascade_memory.redaction.marking import redact_secrets
@@ -231,7 +231,7 @@ class Handle:
 
     def note_failure(self, step: str, error: Exception) -> None:
         """Count a failure that was hidden from the agent; see ``health()``."""
-        self._engine.note_failure(redact_secrets(step), error)  # health() shows it
+        self._engine.note_failure(redact_secrets(step_of(error, step)), error)  # health() shows it
 
     # -- ending ------------------------------------------------------------------------------------------------------
 

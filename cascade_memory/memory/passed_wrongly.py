@@ -18,6 +18,10 @@ _WANTED = {
     "aput": (_LLAMA_INDEX, "Memory.from_defaults(memory_blocks=[memory.block()]) as memory=, or call memory.arun(agent, task)"),
     "__name__": (_LLAMA_INDEX, "tools=[memory.tool()], not tools=[memory]"),
 }
+_OF_ADAPTERS = {  # what only the memory of an adapter has
+    **dict.fromkeys(("middleware", "callback", "invoke", "ainvoke", "recall_node", "learn_node", "tool_guard"), _LANGCHAIN),
+    **dict.fromkeys(("block", "install", "arun", "guarded", "retrieve", "aretrieve"), _LLAMA_INDEX),
+}
 
 
 def message_for(owner: type, name: str) -> str:
@@ -26,8 +30,12 @@ def message_for(owner: type, name: str) -> str:
     >>> class CascadeMemory: ...
     >>> message_for(CascadeMemory, "nmae")
     "'CascadeMemory' object has no attribute 'nmae'"
+    >>> message_for(CascadeMemory, "block").partition(": ")[2]
+    'cascade_memory.llama_index.CascadeMemory(engine=memory) has it, and shares this memory'
     """
     plain = f"{owner.__name__!r} object has no attribute {name!r}"
+    if name in _OF_ADAPTERS:
+        return f"{plain}: {_OF_ADAPTERS[name]}(engine=memory) has it, and shares this memory"
     if name not in _WANTED:
         return plain
     adapter, wanted = _WANTED[name]

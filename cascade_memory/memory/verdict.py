@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import inspect
 import threading
@@ -14,11 +15,29 @@ from cascade_memory.memory.threads import in_reward_thread
 
 Verdict: TypeAlias = "float | bool | None"
 RewardFn: TypeAlias = "Callable[[Episode], Verdict | Awaitable[Verdict]]"
+_BLAMED = "_cascade_reward_fn"
 
 
 def source_of(reward_fn: RewardFn) -> str:
     """Return the source of the verdicts: the function's attribute ``source``, by default "host"."""
     return str(getattr(reward_fn, "source", "host"))
+
+
+def blame(error: Exception) -> None:
+    """Note on an exception that ``reward_fn`` is to blame, not the memory."""
+    with contextlib.suppress(AttributeError):  # an exception may have no room for it
+        error.__dict__[_BLAMED] = True
+
+
+def step_of(error: Exception, step: str) -> str:
+    """Return the name under which a failure is counted.
+
+    >>> error = ValueError()
+    >>> blame(error)
+    >>> step_of(error, "callback"), step_of(KeyError(), "callback")
+    ('reward_fn', 'callback')
+    """
+    return "reward_fn" if getattr(error, "__dict__", {}).get(_BLAMED) else step
 
 
 def ask(reward_fn: RewardFn, episode: Episode) -> Verdict:

@@ -11,7 +11,9 @@ import pytest
 
 from cascade_memory import CascadeMemory
 from cascade_memory.cli import main
+from cascade_memory.cli.main import parser
 from cascade_memory.errors import InvalidInput, MissingExtra
+from cascade_memory.mcp_server.verbs import Verbs
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: object) -> str:
@@ -98,4 +100,25 @@ def test_a_folder_that_may_only_be_read_is_used_and_closed_without_noise(tmp_pat
             assert memory.recall("write a poem about autumn").cases == ()
         with pytest.warns(RuntimeWarning, match="its cases are shown, but it was not written down"):
             assert memory.recall("reset router 3").cases
+        assert "could not" not in caplog.text
+        caplog.clear()
+        assert memory.search("reset router 3").cases  # which stores nothing anyway
+        assert caplog.text == ""
+        (found,) = [check for check in memory.examine() if check.name == "writable"]
+        assert (found.ok, found.detail) == (False, memory.health().read_only)
+        with pytest.warns(RuntimeWarning, match="was not written down"):
+            answer = Verbs(memory).recall_cases("reset router 3")
+        assert answer["cases"]
+        assert "there is no episode to report on" in answer["about"]
     assert "snapshot" not in caplog.text
+
+
+def test_a_folder_is_named_with_or_without_an_option(tmp_path: Path, capsys):
+    with CascadeMemory(tmp_path / "memory", embedder="hashing") as memory:
+        memory.add("reset the router", "hold the button for 10 s")
+    for words in (["stats", str(tmp_path / "memory")], ["stats", "--path", str(tmp_path / "memory")]):
+        assert main(words) == 0
+        assert "1 distinct solution" in capsys.readouterr().out
+    for words in (["serve", str(tmp_path / "memory")], ["serve", "--path", str(tmp_path / "memory")]):
+        assert parser().parse_args(words).path == str(tmp_path / "memory")
+    assert parser().parse_args(["serve"]).path is None

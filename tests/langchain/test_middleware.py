@@ -241,9 +241,9 @@ def test_a_reward_function_that_raises_leaves_the_episode_pending_and_one_line_s
     agent = create_agent(solver(), [add], middleware=[memory.middleware()])
     agent.invoke(ask())
     assert memory.pending()[0].answer == "It is 5."
-    assert memory.health().failures == {"reward": 1}
+    assert memory.health().failures == {"reward_fn": 1}
     assert caplog.text.count("\n") == 1
-    assert "reward failed (KeyError: 'gold'); see memory.health()" in caplog.text
+    assert "reward_fn failed (KeyError: 'gold'); see memory.health()" in caplog.text
 
 
 def test_two_memories_in_one_agent_need_two_names(make: Make):

@@ -108,7 +108,7 @@ def test_a_reward_function_that_raises_is_counted_and_the_episode_stays_pending(
     adding(memory).invoke(ask(), watched(memory))
     assert len(memory.pending()) == 1
     assert memory.pending()[0].answer == "It is 5."
-    assert memory.health().failures == {"callback": 1}
+    assert memory.health().failures == {"reward_fn": 1}
 
 
 def test_a_tool_that_failed_is_a_failed_step_and_what_it_shouted_is_cleaned(make: Make):

@@ -13,6 +13,7 @@ from langchain_core.runnables import RunnableLambda
 from langgraph.graph import END, START, MessagesState, StateGraph
 from scripted import model
 
+from cascade_memory.errors import InvalidInput
 from cascade_memory.langchain import CascadeMemory
 
 Make = Callable[..., CascadeMemory]
@@ -95,5 +96,23 @@ def test_a_key_that_is_not_in_the_state_is_counted_and_the_agent_goes_on(make: M
     memory = make(reward_fn=lambda episode: True)
     agent = create_agent(model("microwave it"), [], middleware=[memory.middleware(query="tiket")])
     assert agent.invoke(ask("heat the cup"))["messages"][-1].text == "microwave it"
-    assert "middleware(query='tiket') found a NoneType in the state, not a text" in (memory.health().last_error or "")
+    said = memory.health().last_error or ""
+    assert "middleware(query='tiket') found nothing under this key: the state has " in said
+    assert "messages" in said
     assert memory.health().failures == {"recall": 1}
+
+
+@pytest.mark.parametrize(
+    ("build", "says"),
+    [
+        (lambda memory: memory.middleware(query=3), "query must be a key of the state or a function of it, not int"),
+        (lambda memory: memory.middleware(solution=4), "solution must be a key of the state or a function of it, not int"),
+        (lambda memory: memory.middleware(skip="hi"), "skip must be a function, not str"),
+        (lambda memory: memory.recall_node(query=3), "query must be a key of the state or a function of it, not int"),
+        (lambda memory: memory.learn_node(reward=1.0), "reward must be a function, not float"),
+        (lambda memory: memory.inject([], "abc"), "needs state"),
+    ],
+)
+def test_a_wrong_option_is_refused_before_anything_runs(make: Make, build: Callable[[Any], object], says: str):
+    with pytest.raises(InvalidInput, match=says):
+        build(make())

@@ -7,6 +7,11 @@ from typing import Any
 
 import pytest
 from llama_agents import ADDING, TASK, function_agent, only_episode, with_block
+from llama_index.core.agent.workflow import FunctionAgent
+from scripted_llm import ScriptedLLM
+
+from cascade_memory.errors import InvalidInput
+from cascade_memory.llama_index import CascadeMemory
 
 
 async def test_arun_shows_the_cases_and_returns_the_episode(memory):
@@ -94,3 +99,19 @@ async def test_parallel_tool_calls_recall_once(memory):
     calls = [("recall_cases", {"query": "adding"})] * 3
     _, episode = await memory.arun(function_agent(calls, "5", tools=(memory.tool(),)), TASK)
     assert episode.recalls == 2  # for the task, and for the tool's query
+
+
+@pytest.mark.parametrize(
+    ("agent", "task", "says"),
+    [
+        ("agent", "What is 6 times 7?", "needs an agent with a method run, not str"),
+        (None, 5, "needs a task as text or as a ChatMessage, not int"),
+        (None, None, "needs a task as text or as a ChatMessage, not NoneType"),
+    ],
+)
+async def test_what_is_no_agent_or_no_task_is_refused_before_an_episode_begins(agent: Any, task: Any, says: str):
+    memory = CascadeMemory(embedder="hashing", learn="inline", reward_fn=lambda episode: "42" in episode.answer)
+    memory.add("What is 6 times 7?", "42")
+    with pytest.raises(InvalidInput, match=says):
+        await memory.arun(agent or FunctionAgent(tools=[], llm=ScriptedLLM(script=["42"])), task)
+    assert memory.stats().episodes == 0

@@ -298,7 +298,7 @@ def test_reward_fn_may_judge_an_error_and_its_own_error_never_hides_the_agent_s(
     with CascadeMemory(embedder="hashing", reward_fn=broken) as memory:
         with pytest.raises(ZeroDivisionError), memory.episode("q"):
             1 / 0  # noqa: B018
-        assert memory.health().failures == {"reward": 1}
+        assert memory.health().failures == {"reward_fn": 1}
         with pytest.raises(KeyError, match="judge"), memory.episode("q"):
             pass
 
