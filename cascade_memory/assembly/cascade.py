@@ -14,6 +14,7 @@ from cascade_memory.assembly.misspelt import suggesting
 from cascade_memory.assembly.settings import Settings
 from cascade_memory.bandit.credit import Credit, CreditName
 from cascade_memory.cycle.reuse import Template
+from cascade_memory.domain.actions import check_actor
 from cascade_memory.domain.case_text import CaseText
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.exposure import Exposure
@@ -193,6 +194,7 @@ class CascadeMemory(SaysWhatToPass, Memory, metaclass=saying(type(Memory))):
             rate: The share of episodes about which people are asked for a verdict (the paper's revision rate).
         """
         self._open()
+        check_actor(actor)
         made: Inspecting = load(PACKAGE, "inspect", {"inspect": "running"}, optional=NEEDED, remedy=REMEDY)(
             self, edit=edit, actor=actor, port=port, rate=rate
         )

@@ -321,6 +321,10 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         block.watched(solution)
         return True
 
+    def __repr__(self) -> str:
+        """Describe it in one line."""
+        return f"CascadeMiddleware({self._memory!r}, name={self._name!r})"
+
     def __deepcopy__(self, memo: dict[int, Any]) -> CascadeMiddleware:
         """Return this same object: agents are copied, the memory is not."""
         return self

@@ -37,7 +37,7 @@ _LOOK_AGAIN = (
     "something has changed since): call forget_cases without a code, look at what would be deleted, and pass the new code"
 )
 _OF_THE_HOST = ("namespaces", "exists")  # clients are shown one namespace, and do not learn the names of others
-NOTHING_KNOWN = "There is no warning about this action now."
+NOTHING_KNOWN = "There is no warning about this action, or none that you have not had in this episode."
 THINK_AGAIN = "Earlier runs failed at this action. Do something else, or do it anyway if you have a reason."
 MUST_NOT = "Earlier runs failed at this action, and the host does not allow it: do something else."
 NO_TASK = "This is no task, so nothing was recalled, and there is no episode to report on."

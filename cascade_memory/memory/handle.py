@@ -14,7 +14,7 @@ from cascade_memory.domain.actions import check_actor
 from cascade_memory.domain.case_text import CaseText, task_alone
 from cascade_memory.domain.cost import Costs
 from cascade_memory.domain.display import counted, shorten
-from cascade_memory.domain.episode import check_source, check_sources
+from cascade_memory.domain.episode import check_sources
 from cascade_memory.domain.exposure import Exposure
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.patience import patience
@@ -35,7 +35,7 @@ from cascade_memory.insight.stats import Health, Stats
 from cascade_memory.ledger.filter_limits import plain_filter
 from cascade_memory.looks.card import Card, Facts, Notes
 from cascade_memory.memory.doctor import Check, examine, mend
-from cascade_memory.memory.verdict import RewardFn, source_of, step_of
+from cascade_memory.memory.verdict import RewardFn, check_reward_fn, step_of
 from cascade_memory.memory.warming import warmed
 from cascade_memory.ports.policy import Policy
 from cascade_memory.redaction.marking import redact_secrets
@@ -71,9 +71,7 @@ class Handle:
         tickets: bool | Tickets = False,
         reward_caps: Mapping[str, int | None] | None = None,
     ) -> None:
-        check_callable(reward_fn, "reward_fn")
-        if reward_fn is not None:
-            check_source(source_of(reward_fn))
+        check_reward_fn(reward_fn)
         check_callable(template, "template")
         self._engine = engine
         self._k = check_k(k)

@@ -10,12 +10,36 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias, cast
 
-from cascade_memory.domain.episode import Episode
+from cascade_memory.domain.episode import Episode, check_source
+from cascade_memory.domain.validation import check_callable
+from cascade_memory.errors import InvalidInput
 from cascade_memory.memory.threads import in_reward_thread
 
 Verdict: TypeAlias = "float | bool | None"
 RewardFn: TypeAlias = "Callable[[Episode], Verdict | Awaitable[Verdict]]"
 _BLAMED = "_cascade_reward_fn"
+
+
+def check_reward_fn(reward_fn: object) -> None:
+    """Refuse what is no function of one episode; None is allowed.
+
+    >>> check_reward_fn(lambda episode, answer: 1.0)
+    Traceback (most recent call last):
+    ...
+    cascade_memory.errors.InvalidInput: reward_fn must be a function of one argument, the episode
+    """
+    check_callable(reward_fn, "reward_fn")
+    if not callable(reward_fn):
+        return
+    check_source(source_of(cast("RewardFn", reward_fn)))
+    try:
+        signature = inspect.signature(reward_fn)
+    except (TypeError, ValueError):  # some functions that are written in C have none
+        return
+    try:
+        signature.bind(None)
+    except TypeError:
+        raise InvalidInput("reward_fn must be a function of one argument, the episode") from None
 
 
 def source_of(reward_fn: RewardFn) -> str:

@@ -14,7 +14,7 @@ from mistakes import ERROR, RIGHT, TASK, WRONG, is_warning, known_mistake, wrong
 from cascade_memory import CascadeMemory, WarningOptions
 from cascade_memory.errors import InvalidInput
 from cascade_memory.mcp_server.answers import DoneStep
-from cascade_memory.mcp_server.verbs import Verbs
+from cascade_memory.mcp_server.verbs import NOTHING_KNOWN, Verbs
 
 pytestmark = pytest.mark.usefixtures("always_warned")
 
@@ -43,7 +43,7 @@ def test_a_known_mistake_is_told_once_in_an_episode(memory: CascadeMemory):
     warning = known_mistake(memory)
     verbs = Verbs(memory)
     episode_id = verbs.recall_cases(TASK)["episode_id"]
-    assert ask(verbs, RIGHT, episode_id) == {"known": False, "about": "There is no warning about this action now."}
+    assert ask(verbs, RIGHT, episode_id) == {"known": False, "about": NOTHING_KNOWN}
     told = ask(verbs, WRONG, episode_id)
     assert (told["known"], told["warning_id"]) == (True, warning.id)
     assert is_warning(told["warning"])
@@ -179,7 +179,7 @@ async def test_an_agent_is_warned_and_its_report_takes_steps(knowing: Path, opti
         assert told["known"] is True
         assert is_warning(told["warning"])
         fine = await asked(session, "check_action", **about, arguments={"sql": RIGHT})
-        assert fine == {"known": False, "about": "There is no warning about this action now."}
+        assert fine == {"known": False, "about": NOTHING_KNOWN}
         ticket = {"ticket": recalled["ticket"]} if "--tickets" in options else {}
         report = {"episode_id": recalled["episode_id"], "reward": 0, "solution": "I gave up", "steps": [STEP]}
         await call(session, "report_outcome", **report, **ticket)

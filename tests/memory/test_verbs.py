@@ -7,6 +7,7 @@ import datetime as dt
 import json
 import threading
 import time
+from typing import Any
 
 import pytest
 from inside import engine_of, state_of
@@ -284,6 +285,12 @@ def test_an_error_in_the_block_censors_the_episode_and_goes_on_its_way(ram: Casc
         1 / 0  # noqa: B018
     assert ram.get_episode(episode.id).status == "censored"  # type: ignore[union-attr]
     assert ram.stats().rewards == 0
+
+
+@pytest.mark.parametrize("wrong", [lambda: 1.0, lambda episode, answer: 1.0, 3])
+def test_what_cannot_judge_an_episode_is_refused_when_the_memory_is_opened(wrong: Any):
+    with pytest.raises(InvalidInput, match="reward_fn must be a function"):
+        CascadeMemory(embedder="hashing", reward_fn=wrong)
 
 
 def test_reward_fn_may_judge_an_error_and_its_own_error_never_hides_the_agent_s():
