@@ -25,12 +25,13 @@ class Block(Session):
     Set ``solution`` and call ``reward(...)`` as in ``cascade_memory.CascadeMemory.episode``; the block also ends as there.
     """
 
+    interrupted = False  # True if the last run inside is interrupted and waits for a person
+
     def __init__(self, memory: EpisodeVerbs, makes: MakesRecall, attachment: Attachment) -> None:
         super().__init__(memory, makes, channel="langchain")
         self._attachment = attachment
         self._stack = ExitStack()
         self._watched: Solution | None = None
-        self.interrupted = False  # True if the last run inside is interrupted and waits for a person
 
     def watched(self, solution: Solution | None) -> None:
         """Use what a run inside did as the solution, unless the user has set one."""

@@ -70,7 +70,7 @@ def new_figure(width: float, height: float) -> Any:
     from matplotlib.figure import Figure
 
     figure: Any = Figure(figsize=(width, height), layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.08)
+    figure.get_layout_engine().set(w_pad=0.14)
     return figure
 
 

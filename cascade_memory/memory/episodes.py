@@ -27,10 +27,9 @@ from cascade_memory.errors import ContentChanged, UnknownEpisode
 from cascade_memory.memory.sources import SourceVerbs
 from cascade_memory.memory.threads import in_reward_thread, soon_in_reward_thread
 from cascade_memory.memory.ticketing import TicketVerbs
-from cascade_memory.memory.verdict import aask, ask, blame, source_of
+from cascade_memory.memory.verdict import LOOKS_SOLVED, aask, ask, blame, source_of
 from cascade_memory.redaction.saying import warn
 
-_LOOKS_SOLVED = 0.5  # a reward above this looks like a success
 _FAILED = {"solved": False}  # noted with a failure that is stored because of a low ``retain_at``: no prompt must call it solved
 
 
@@ -129,7 +128,7 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
         elif action is not None and action.corrects:
             unkept = None  # the person says that the solution is right
         metadata = metadata or {}
-        failed = unkept is None and value < _LOOKS_SOLVED and (action is None or not action.corrects)
+        failed = unkept is None and value < LOOKS_SOLVED and (action is None or not action.corrects)
         judgement = Judgement(
             episode_id=episode_id,
             namespace=namespace,
@@ -157,7 +156,7 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
 
     def _warn_unkept(self, why: Unkept, value: float) -> None:
         """Warn, once per reason, that an apparent success was not stored. An agent's own report gets no warning."""
-        if value <= _LOOKS_SOLVED or why == "source" or why in self._warned:
+        if value <= LOOKS_SOLVED or why == "source" or why in self._warned:
             return
         self._warned.add(why)
         remedy = (

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.recall import Recall, RecalledCase
 from cascade_memory.domain.trajectory import Solution, solution_text
 from cascade_memory.looks.card import Card, Entry, Facts
+from cascade_memory.memory.verdict import LOOKS_SOLVED
+from cascade_memory.redaction.saying import warn
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -35,11 +37,26 @@ class Session:
     verdict; the exception is raised on.
     """
 
+    solution: Solution | None = None
+
     def __init__(self, memory: EpisodeVerbs, makes: MakesRecall, *, channel: str | None) -> None:
         self._memory, self._makes, self._channel = memory, makes, channel
         self._recall: Recall | None = None
-        self.solution: Solution | None = None
         self._rewarded = False
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Refuse what a session does not have: the block would end without the solution that was meant.
+
+        >>> from cascade_memory import CascadeMemory
+        >>> with CascadeMemory(embedder="hashing").episode("cool some mug") as episode:
+        ...     episode.answer = "fridge"
+        Traceback (most recent call last):
+        ...
+        AttributeError: an episode has no 'answer' to set: set its solution
+        """
+        if not (name.startswith("_") or hasattr(type(self), name)):
+            raise AttributeError(f"an episode has no {name!r} to set: set its solution")
+        super().__setattr__(name, value)
 
     @property
     def recall(self) -> Recall:
@@ -112,11 +129,13 @@ class Session:
         if self._rewarded or self.recall.error is not None:
             return
         try:
-            self._memory.end(self.id, solution=self.solution, status=_status(error), namespace=self.recall.namespace)
+            value = self._memory.end(self.id, solution=self.solution, status=_status(error), namespace=self.recall.namespace)
         except Exception as failure:
             if error is None:
                 raise
             self._memory.note_failure("reward", failure)
+        else:
+            self._warn_unsolved(value, error)
 
     async def __aenter__(self) -> Self:
         """Begin the task, without blocking the event loop."""
@@ -131,11 +150,20 @@ class Session:
         if self._rewarded or self.recall.error is not None:
             return
         try:
-            await self._memory.aend(self.id, solution=self.solution, status=_status(error), namespace=self.recall.namespace)
+            about: dict[str, Any] = {"status": _status(error), "namespace": self.recall.namespace}
+            value = await self._memory.aend(self.id, solution=self.solution, **about)
         except Exception as failure:
             if error is None:
                 raise
             self._memory.note_failure("reward", failure)
+        else:
+            self._warn_unsolved(value, error)
+
+    def _warn_unsolved(self, value: float | None, error: BaseException | None) -> None:
+        """Warn where a forgotten solution was judged: a wrong 0 counts against the cases that were shown."""
+        if value is not None and value <= LOOKS_SOLVED and self.solution is None and error is None:
+            about = "set episode.solution before the block ends, or let reward_fn return None for an episode without one"
+            warn(f"reward_fn gave {value:g} to an episode without a solution: {about}", UserWarning)
 
 
 def _status(error: BaseException | None) -> str:

@@ -17,6 +17,7 @@ from cascade_memory.memory.threads import in_reward_thread
 
 Verdict: TypeAlias = "float | bool | None"
 RewardFn: TypeAlias = "Callable[[Episode], Verdict | Awaitable[Verdict]]"
+LOOKS_SOLVED = 0.5  # a reward above this looks like a success
 _BLAMED = "_cascade_reward_fn"
 
 

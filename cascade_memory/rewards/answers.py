@@ -44,10 +44,13 @@ def matches(pattern: str | re.Pattern[str]) -> Reward:
     >>> reward(Episode(id="e", namespace="n", query="buy a cup", status="open", solution="Done: order #17 confirmed."))
     1.0
     """
-    compiled = re.compile(pattern)
+    try:
+        compiled = re.compile(pattern)
+    except re.error as error:
+        raise InvalidInput(f"matches needs a regular expression: {error}") from error
 
     def reward(episode: Episode) -> float | None:
-        return None if episode.status == "error" else float(compiled.search(episode.answer) is not None)
+        return float(compiled.search(episode.answer) is not None) if has_answer(episode) else None
 
     return reward
 
@@ -61,11 +64,14 @@ def _compared(expected: Expected, agrees: Callable[[str, str], bool]) -> Reward:
 
     def reward(episode: Episode) -> float | None:
         right = expected.get(episode.query) if isinstance(expected, Mapping) else expected(episode)
-        if right is None or episode.status == "error":
-            return None
-        return float(agrees(episode.answer, right))
+        return float(agrees(episode.answer, right)) if right is not None and has_answer(episode) else None
 
     return reward
+
+
+def has_answer(episode: Episode) -> bool:
+    """Say whether there is something to judge: a run that failed, or whose solution nobody has set, says nothing of a case."""
+    return episode.status != "error" and episode.solution is not None
 
 
 def _plain(text: str) -> str:

@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator, SchemaError
 
 from cascade_memory.domain.episode import Episode
 from cascade_memory.errors import InvalidInput
+from cascade_memory.rewards.answers import has_answer
 
 _FENCED = re.compile(r"^```(?:json)?\s*\n(.*)\n```$", re.DOTALL)
 
@@ -29,7 +30,7 @@ def valid_json(schema: Mapping[str, Any]) -> Callable[[Episode], float | None]:
     validator = Draft202012Validator(schema)
 
     def reward(episode: Episode) -> float | None:
-        if episode.status == "error":
+        if not has_answer(episode):
             return None
         text = episode.answer.strip()
         fenced = _FENCED.match(text)

@@ -15,6 +15,8 @@ from cascade_memory import Step
 from cascade_memory.llama_index.guarding import Guard, guarded
 from cascade_memory.llama_index.noted_steps import NotedSteps
 
+pytestmark = pytest.mark.filterwarnings("ignore:reward_fn gave 0")  # what is judged here are steps, not solutions
+
 pytestmark = pytest.mark.usefixtures("always_warned")
 
 TASK = "put the cup into the red box"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from inside import engine_of, state_of
 
-from cascade_memory import CascadeMemory, Episode, Step, Trajectory
+from cascade_memory import CascadeMemory, Episode, Step, Trajectory, rewards
 from cascade_memory.errors import InvalidInput
 
 
@@ -365,3 +365,20 @@ def test_plot_draws_success_and_regret(ram: CascadeMemory, tmp_path):
     assert list(regret.lines[0].get_ydata())[-1] == 10.0
     assert list(success.lines[0].get_xdata()) == list(range(5, 21))
     figure.savefig(tmp_path / "plot.png")
+
+
+@pytest.mark.parametrize("name", ["answer", "soluton", "query", "reward_fn"])
+def test_a_misspelt_solution_is_refused_where_it_is_set(ram: CascadeMemory, name: str):
+    with pytest.raises(AttributeError, match="set its solution"), ram.episode("q") as episode:
+        setattr(episode, name, "It is 42.")
+    assert ram.stats().censored == 1
+
+
+def test_a_forgotten_solution_that_is_judged_is_warned_of():
+    with CascadeMemory(embedder="hashing", reward_fn=lambda episode: "42" in episode.answer) as memory:
+        with pytest.warns(UserWarning, match="to an episode without a solution: set episode.solution"), memory.episode("q"):
+            pass
+    with CascadeMemory(embedder="hashing", reward_fn=rewards.contains({"q": "42"})) as memory:
+        with memory.episode("q"):
+            pass
+        assert memory.stats().open == 1  # there is nothing to judge
