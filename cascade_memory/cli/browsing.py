@@ -32,6 +32,7 @@ def list_(options: argparse.Namespace) -> int:
             where=where, namespace=options.namespace, newest_first=not options.oldest_first, **filters(options)
         )
         found = _first(every, options)
+        others = [] if found else [name for name in memory.namespaces() if name != options.namespace]
     if options.json:
         print(json.dumps([_case(one) for one in found], indent=2))
         return 0
@@ -39,6 +40,8 @@ def list_(options: argparse.Namespace) -> int:
         made = {} if one.actor is None else {"made by": by_whom(one.actor, one.channel)}
         print_record(one.id, {**made, "task": shorten(one.query, _READABLE), "solution": shorten(_text(one), _READABLE)})
     _count(options, len(found), "cases")
+    if others:
+        print(f"other namespaces of this memory (--namespace NAME): {shorten(', '.join(others), _READABLE)}")
     return 0
 
 

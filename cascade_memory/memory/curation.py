@@ -49,7 +49,10 @@ def unpacked(case: object) -> tuple[Any, Any, Any]:
     if isinstance(case, tuple) and len(cast("tuple[Any, ...]", case)) in (2, 3):
         query, solution, *rest = cast("tuple[Any, ...]", case)
         return query, solution, rest[0] if rest else None
-    raise InvalidInput("a case is (query, solution), (query, solution, metadata), or a mapping with these keys")
+    raise InvalidInput(
+        "a case is (query, solution), (query, solution, metadata), or a mapping with these keys; "
+        "for one case call add(query, solution), or pass a list with it"
+    )
 
 
 def add(

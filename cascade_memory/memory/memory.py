@@ -266,7 +266,8 @@ class Memory(ForgettingVerbs, WarningVerbs):
             admit(record)
             return curation.add(engine, [one], namespace=name, source=source, progress=False, by=by)[0]
         if solution is not None or metadata is not None:
-            raise InvalidInput("add(cases) takes solutions and metadata inside the cases")
+            about = "add(query, solution) takes a query as text, and add(cases) takes solutions and metadata inside the cases"
+            raise InvalidInput(f"{about}; the first argument is a {type(query).__name__}")
         try:
             given = iter(query)
         except TypeError:

