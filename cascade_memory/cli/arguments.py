@@ -42,9 +42,12 @@ def share(text: str) -> float:
     >>> share("0.25")
     0.25
     """
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number from 0 to 1, such as 0.6, not {text}") from None
     if not 0 <= number <= 1:
-        raise argparse.ArgumentTypeError(f"must lie between 0 and 1, not {text}")
+        raise argparse.ArgumentTypeError(f"must be a number from 0 to 1, such as 0.6, not {text}")
     return number
 
 

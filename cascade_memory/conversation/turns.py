@@ -6,6 +6,7 @@ No model is asked. The words decide, in the language that most of them belong to
 from __future__ import annotations
 
 import functools
+import itertools
 import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
@@ -17,13 +18,16 @@ _Question: TypeAlias = Literal["none", "asks", "proposes", "closes"]
 
 _LONGEST = 300  # characters: whoever writes more has a task
 _MOST_AFTER_OPENER = 6  # words with a topic of their own, in "but the lamp is still red"
+_MOST_AFTER_THANKS = 2  # in "great, the order arrived today"
 _MOST_WITH_REFERENCE = 2  # in "can you send it to Ann?"
 _LONGEST_REFERENCE = 8  # words of any kind
 _MOST_IN_ANSWER = 5  # in "Number 12, from last March."
 _SHORTEST_TASK = 4  # words, unless two of them have a topic: "why?" and "in red" are no tasks
 _LETTERS_PER_WORD = 3.0  # where no spaces show the words
+_MOST_BEFORE_DONE = 1.5  # words with a topic of their own, in "Great, the lamp works now"
 _NAMED = 1  # words that are unknown in small talk, with a capital letter: "Thanks, Anna!"
 _LOOKED_AT = 50  # messages of the user
+_SENTENCE = (".", "!", "?", "…")
 _QUESTION = ("?", "？", "؟", ";")
 
 
@@ -99,11 +103,22 @@ class _Said:
     def __init__(self, plain: str, text: str) -> None:
         self._plain = plain
         self._asks = text.rstrip().endswith(_QUESTION)
-        self._named = {_plain(one) for one in text.split()[1:] if one[:1].isupper()}
+        words = text.split()
+        within = itertools.pairwise(words)  # not at the beginning of a sentence
+        self._named = {_plain(one) for before, one in within if one[:1].isupper() and not before.endswith(_SENTENCE)}
         self._language = _language_of(plain)
 
     def is_small_talk(self) -> bool:
-        return any(self._is_small_talk_in(one) for one in _languages())
+        return any(self._is_small_talk_in(one) for one in _languages()) or self._is_pleased()
+
+    def _is_pleased(self) -> bool:
+        """Say whether it thanks, says that something has helped, and nothing after that."""
+        known = self._language
+        if self._asks or not known.pleasant.begins(self._plain):
+            return False
+        before, found, after = known.done.around(self._plain)
+        before, after = (known.fillers.without(part)[0] for part in (before, after))
+        return found and self._topic(before) <= _MOST_BEFORE_DONE and self._topic(after) == 0
 
     def _is_small_talk_in(self, known: _Language) -> bool:
         rest, found = known.pleasant.without(self._plain)
@@ -123,9 +138,13 @@ class _Said:
     def goes_on(self, *, asked: bool) -> bool:
         """Say whether it cannot be understood without what was said before; ``asked``: that was a question."""
         known = self._language
-        topic = self._topic()
+        topic = self._topic(self._plain)
         if known.openers.begins(self._plain) and topic <= _MOST_AFTER_OPENER:
             return True
+        if known.pleasant.begins(self._plain) and not self._asks:
+            told = known.fillers.without(self._plain)[0]
+            if self._topic(told) <= _MOST_AFTER_THANKS:
+                return True
         length = len(self._plain.split())
         refers = known.back.without(known.whole.without(self._plain)[0])[1]
         if refers and topic <= _MOST_WITH_REFERENCE and length <= _LONGEST_REFERENCE:
@@ -134,10 +153,9 @@ class _Said:
             return True
         return asked and not self._asks and topic <= _MOST_IN_ANSWER
 
-    def _topic(self) -> float:
-        """Count the words that are more than grammar."""
+    def _topic(self, rest: str) -> float:
+        """Count the words of a part of it that are more than grammar."""
         known = self._language
-        rest = self._plain
         for kind in (known.pleasant, known.answers, known.openers, known.back, known.bare):
             rest, _ = kind.without(rest)
         return len(rest.split()) if known.spaced else len(rest.replace(" ", "")) / _LETTERS_PER_WORD
@@ -160,6 +178,17 @@ class _Phrases:
         rest = " ".join(rest.split())
         return rest, rest != plain
 
+    def around(self, plain: str) -> tuple[str, bool, str]:
+        """Return what stands before these phrases, whether there is one, and what stands after the last one."""
+        space = " " if self._spaced else ""
+        text = f"{space}{plain}{space}"
+        places = ((text.rfind(f"{space}{phrase}{space}"), len(phrase)) for phrase in self.phrases)
+        end = max((at + length for at, length in places if at >= 0), default=-1)
+        if end < 0:
+            return plain, False, ""
+        end += len(space)
+        return self.without(text[:end].strip())[0], True, text[end:].strip()
+
     def begins(self, plain: str) -> bool:
         """Say whether a text begins with one of these phrases, and goes on after it."""
         space = " " if self._spaced else ""
@@ -171,7 +200,7 @@ class _Language:
 
     def __init__(self, words: Words) -> None:
         self.spaced = words.spaced
-        self.pleasant, self.answers, self.openers, self.refusals, self.proposals, self.closing, self.whole = (
+        self.pleasant, self.answers, self.openers, self.refusals, self.proposals, self.closing, self.done, self.whole = (
             _Phrases(one.split(","), spaced=words.spaced)
             for one in (
                 words.pleasant,
@@ -180,13 +209,14 @@ class _Language:
                 words.refusals,
                 words.proposals,
                 words.closing,
+                words.done,
                 words.whole,
             )
         )
         self.fillers, self.back, self.bare = (
             _Phrases(one.split(), spaced=words.spaced) for one in (words.fillers, words.back, words.bare)
         )
-        self._all = (self.pleasant, self.answers, self.openers, self.fillers, self.back, self.bare)
+        self._all = (self.pleasant, self.answers, self.openers, self.fillers, self.back, self.bare, self.done)
         self._words = {word for kind in self._all for phrase in kind.phrases for word in phrase.split()}
 
     def share(self, plain: str) -> int:

@@ -11,6 +11,7 @@ For each language:
 - ``refusals``: those of the answers that say no
 - ``proposals``: how an assistant asks whether it should do something: it is answered with yes or no
 - ``closing``: how an assistant asks for the next task, which is no question about this one
+- ``done``: how a user says, after thanks, that it has helped, or that all is over: "Great, the lamp works now"
 - ``whole``: phrases in which a word of ``back`` stands for nothing that was named before
 
 A language that is missing here has no small talk: all its messages are tasks, unless they are a single word.
@@ -34,6 +35,7 @@ class Words:
     refusals: str
     proposals: str
     closing: str
+    done: str
     whole: str = ""
     spaced: bool = True  # whether words are separated by spaces
 
@@ -61,6 +63,9 @@ LANGUAGES = {
         proposals="would you like, do you want, shall i, should i, want me to, can i, may i, do you need me to",
         closing="anything else, something else, how can i help, how may i help, can i help, may i help, help you with, was "
         "that helpful, did that help, what else",
+        done="works, working, worked, solved, fixed, resolved, helped, helpful, sorted, all set, all good, close the "
+        "ticket, close this ticket, close the case, close this, problem solved, issue solved, problem fixed, issue "
+        "fixed, problem resolved, issue resolved, that s it, that is it",
         whole="what time is it, what day is it, what date is it, is it possible, it is possible, is it raining, is it true, "
         "how far is it, that is, this week, this month, this year, this morning, this evening, more than, either way",
     ),
@@ -85,6 +90,8 @@ LANGUAGES = {
         refusals="nein, nö, noch nicht",
         proposals="möchten sie, möchtest du, soll ich, wollen sie, willst du, darf ich",
         closing="noch etwas, sonst noch, kann ich ihnen, kann ich dir, weiterhelfen, wie kann ich, war das hilfreich",
+        done="funktioniert, klappt, geklappt, läuft, gelöst, behoben, erledigt, repariert, geholfen, hilfreich, problem "
+        "gelöst, problem behoben, problem ist gelöst, ticket schließen, das war alles, das ist alles",
         whole="wie spät ist es, gibt es, es gibt, ist es möglich, ist es wahr, wie geht es, regnet es, nach dem, vor dem, "
         "auf dem, in dem, mit dem, aus dem, bei dem, von dem, zu dem, mehr als",
     ),
@@ -107,6 +114,8 @@ LANGUAGES = {
         refusals="non, pas encore",
         proposals="souhaitez vous, voulez vous, veux tu, puis je, dois je, aimeriez vous",
         closing="autre chose, je peux vous aider, vous aider, comment puis je",
+        done="marche, fonctionne, résolu, réglé, réparé, aidé, utile, problème résolu, problème réglé, fermer le "
+        "ticket, fermer ce ticket, clôturer le ticket, c est tout",
         whole="quelle heure est il, il y a, y a t il, est ce que, qu est ce que, qu est ce qui, il pleut, il faut, s il "
         "vous plaît, s il te plaît, plus de, ce que, ce qui",
     ),
@@ -127,6 +136,8 @@ LANGUAGES = {
         refusals="no, todavía no, aún no",
         proposals="quiere que, quieres que, le gustaría, te gustaría, desea que",
         closing="algo más, alguna otra cosa, puedo ayudar, ayudarle, ayudarte, desea algo",
+        done="funciona, funcionó, resuelto, solucionado, arreglado, ayudó, ayudado, útil, problema resuelto, problema "
+        "solucionado, cerrar el ticket, cerrar el caso, eso es todo",
         whole="qué hora es, esta semana, este mes, este año, más de, lo que",
     ),
     "pt": Words(
@@ -143,6 +154,8 @@ LANGUAGES = {
         refusals="não, ainda não",
         proposals="gostaria de, quer que, deseja que, posso",
         closing="algo mais, mais alguma coisa, posso ajudar",
+        done="funciona, funcionou, resolvido, solucionado, consertado, ajudou, útil, problema resolvido, fechar o "
+        "chamado, fechar o ticket, isso é tudo",
         whole="que horas são, esta semana, este mês, este ano, mais de, o que",
     ),
     "it": Words(
@@ -160,6 +173,7 @@ LANGUAGES = {
         refusals="no, non ancora",
         proposals="vuole che, vuoi che, desidera che, le piacerebbe, devo",
         closing="qualcos altro, qualcosa d altro, posso aiutar, altro",
+        done="funziona, risolto, sistemato, riparato, aiutato, utile, problema risolto, chiudere il ticket, è tutto",
         whole="che ore sono, questa settimana, questo mese, quest anno, più di, lo stesso",
     ),
     "nl": Words(
@@ -175,6 +189,8 @@ LANGUAGES = {
         refusals="nee, nog niet",
         proposals="wilt u, wil je, zal ik, moet ik",
         closing="nog iets, iets anders, kan ik u, kan ik je, verder helpen",
+        done="werkt, opgelost, gerepareerd, geholpen, nuttig, behulpzaam, probleem opgelost, ticket sluiten, dat was "
+        "alles, dat is alles",
         whole="hoe laat is het, is het mogelijk, het is, deze week, meer dan",
     ),
     "sv": Words(  # and Danish and Norwegian
@@ -194,6 +210,8 @@ LANGUAGES = {
         refusals="nej, nei, inte än",
         proposals="vill du, vil du, ska jag, skal jeg",
         closing="något mer, något annat, noget andet, noe annet, kan jag hjälpa, kan jeg hjelpe, kan jeg hjælpe",
+        done="fungerar, löst, fixat, hjälpte, problemet löst, problemet är löst, stänga ärendet, det var allt, virker, "
+        "fungerer, løst, hjalp, problemet er løst, lukke sagen, lukke saken, det var alt",
         whole="vad är klockan, det finns, finns det, er det mulig, är det möjligt",
     ),
     "pl": Words(
@@ -210,6 +228,8 @@ LANGUAGES = {
         refusals="nie, jeszcze nie",
         proposals="czy chcesz, czy chciałbyś, czy mam",
         closing="coś jeszcze, w czym mogę, czy mogę pomóc",
+        done="działa, rozwiązane, rozwiązany, naprawione, pomogło, pomocne, problem rozwiązany, zamknąć zgłoszenie, to "
+        "wszystko",
         whole="która jest godzina, w tym tygodniu, w tym roku",
     ),
     "ru": Words(
@@ -227,6 +247,8 @@ LANGUAGES = {
         refusals="нет, ещё нет",
         proposals="хотите, хочешь, мне сделать, могу ли я",
         closing="что нибудь ещё, что то ещё, чем могу помочь",
+        done="работает, заработало, решено, решена, исправлено, помогло, помогли, проблема решена, закрыть заявку, это "
+        "всё, это все",
         whole="это значит, на этой неделе, в этом году",
     ),
     "tr": Words(
@@ -242,6 +264,7 @@ LANGUAGES = {
         refusals="hayır, yok, henüz değil",
         proposals="ister misiniz, ister misin, edeyim mi",
         closing="başka bir şey, nasıl yardımcı, yardımcı olabilir",
+        done="çalışıyor, çalıştı, çözüldü, düzeldi, yardımcı oldu, sorun çözüldü, kapatabilirsiniz, hepsi bu",
         whole="bu hafta, bu ay, bu yıl, daha fazla",
     ),
     "ar": Words(
@@ -256,6 +279,7 @@ LANGUAGES = {
         refusals="لا, ليس بعد",
         proposals="هل تريد, هل ترغب",
         closing="شيء آخر, كيف يمكنني, مساعدتك",
+        done="يعمل, تعمل, اشتغل, تم الحل, حلت المشكلة, تم حل المشكلة, ساعدني, إغلاق التذكرة, هذا كل شيء",
         whole="هذا الأسبوع, هذا العام",
     ),
     "hi": Words(
@@ -270,6 +294,7 @@ LANGUAGES = {
         refusals="नहीं, अभी नहीं",
         proposals="क्या आप चाहते, क्या मैं",
         closing="और कुछ, कैसे मदद",
+        done="काम कर रहा है, काम करता है, ठीक हो गया, हल हो गया, हल हो गई, समस्या हल हो गई, मदद मिली, बस इतना ही",
     ),
     "id": Words(
         pleasant="terima kasih, terima kasih banyak, makasih, trims, halo, hai, selamat pagi, selamat siang, selamat sore, "
@@ -283,6 +308,7 @@ LANGUAGES = {
         refusals="tidak, belum",
         proposals="apakah anda ingin, apakah kamu mau, haruskah saya",
         closing="ada lagi, yang bisa saya bantu",
+        done="berfungsi, berhasil, selesai, teratasi, membantu, masalah selesai, masalah teratasi, tutup tiket, itu saja",
         whole="minggu ini, bulan ini, hari ini",
     ),
     "vi": Words(
@@ -297,6 +323,7 @@ LANGUAGES = {
         refusals="không, chưa",
         proposals="bạn có muốn",
         closing="gì khác không, gì nữa không, giúp gì",
+        done="hoạt động, được rồi, đã giải quyết, giải quyết xong, đã sửa, hữu ích, vậy là xong",
         whole="hôm nay, tuần này, tháng này",
     ),
     "ja": Words(
@@ -311,6 +338,7 @@ LANGUAGES = {
         refusals="いいえ, いや, まだです",
         proposals="しましょうか, いかがですか",
         closing="他に, ほかに, お手伝い",
+        done="動きました, 動いています, 直りました, 解決しました, 助かりました, できました, クローズしてください, 以上です",
         whole="その後",
         spaced=False,
     ),
@@ -325,6 +353,7 @@ LANGUAGES = {
         refusals="不是, 不, 还没有",
         proposals="您想要, 你想要, 需要我, 要我",
         closing="还有什么, 還有什麼, 还需要, 帮您",
+        done="好了, 解决了, 可以用了, 修好了, 有帮助, 帮到我了, 问题解决了, 可以关闭, 就这些",
         spaced=False,
     ),
     "ko": Words(
@@ -339,5 +368,6 @@ LANGUAGES = {
         refusals="아니요, 아니오, 아직",
         proposals="할까요, 원하시나요",
         closing="더 필요한, 다른 도움, 도와드릴까요",
+        done="작동합니다, 작동해요, 해결됐어요, 해결되었습니다, 됩니다, 돼요, 도움이 됐어요, 도움이 되었습니다, 이상입니다",
     ),
 }

@@ -47,7 +47,9 @@ def planned(*, succeeds: float, lift: float = 0.05, holdout: float = 0.05, a_day
             f"holdout must be a share between 0 and 1, such as 0.1, not {holdout}: without it nothing is compared"
         )
     if not 0.0 < lift <= 1.0 - succeeds:
-        raise InvalidInput(f"lift must be above 0 and at most {1.0 - succeeds:g}: more than all tasks cannot succeed")
+        raise InvalidInput(
+            f"lift ({lift:g}) must be above 0 and at most {1.0 - succeeds:g}: more than all tasks cannot succeed"
+        )
     if a_day is not None and not 0.0 < a_day < math.inf:
         raise InvalidInput(f"the tasks of a day must be a number above 0, not {a_day}")
     with_memory = succeeds + lift

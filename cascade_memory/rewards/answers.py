@@ -62,6 +62,11 @@ def _compared(expected: Expected, agrees: Callable[[str, str], bool]) -> Reward:
             "to expect the same text for every task, use matches(...)"
         )
 
+    if isinstance(expected, Mapping):
+        wrong = next((one for one in expected.values() if not isinstance(one, str)), None)  # pyright: ignore[reportUnnecessaryIsInstance]
+        if wrong is not None:
+            raise InvalidInput(f"an expected answer must be text, not {type(wrong).__name__}")
+
     def reward(episode: Episode) -> float | None:
         right = expected.get(episode.query) if isinstance(expected, Mapping) else expected(episode)
         return float(agrees(episode.answer, right)) if right is not None and has_answer(episode) else None

@@ -134,3 +134,37 @@ def test_any_text_is_of_some_kind(text: str, answer: str):
     assert kind_of(text, answer=answer) in ("task", "follow-up", "small talk")
     kind, place = task_in([(True, text), (False, answer), (True, text)])
     assert (place is None) == (kind == "small talk" and is_small_talk(text))
+
+
+CLOSINGS = """Thanks, sorted it myself|ok cheers that did the trick|Brilliant, everything is back to normal
+Great, order arrived today|Thank you for your patience|awesome, I'm all good now|Thanks again, have a nice weekend|no more questions, thanks
+that's everything, thank you|Perfect, that answers my question|cool, got the refund|Thanks, I found it|thanks, will try that
+ok I will try tomorrow, thanks|super helpful, thank you|You're the best|Alright, nothing else from me|Great, I'll do that
+Thanks, this ticket can be closed|Danke, das hat mir sehr geholfen|Super, jetzt geht alles|Danke, ich probiere das aus
+Perfekt, mehr brauche ich nicht|Vielen Dank, das war's"""
+
+
+def test_closing_messages_are_no_tasks_but_for_two_of_twenty_four():
+    messages = CLOSINGS.replace("\n", "|").split("|")
+    assert len(messages) == 24
+    tasks = [one for one in messages if kind_of(one, answer="Hold the button for ten seconds.") == "task"]
+    assert tasks == ["super helpful, thank you", "You're the best"]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Thank you, that was helpful, the kettle works now", "small talk"),
+        ("Great, problem solved.", "small talk"),
+        ("Perfect, you can close the ticket", "small talk"),
+        ("Danke, der Kocher läuft wieder", "small talk"),
+        ("ありがとうございます、ランプが動きました", "small talk"),
+        ("Thanks, it works! Cancel it", "follow-up"),
+        ("Thanks that works, but the stove?", "follow-up"),
+        ("Thanks, the first fix worked but the screen is still black", "task"),
+        ("Perfect, thank you, that helped. My lamp is broken too.", "task"),
+        ("Perfect, please close the account of Ms Miller", "task"),
+    ],
+)
+def test_who_says_after_thanks_that_it_has_helped_has_no_task(text: str, kind: str):
+    assert kind_of(text, answer="Hold the button for ten seconds.") == kind
