@@ -137,7 +137,8 @@ def test_any_text_is_of_some_kind(text: str, answer: str):
 
 
 CLOSINGS = """Thanks, sorted it myself|ok cheers that did the trick|Brilliant, everything is back to normal
-Great, order arrived today|Thank you for your patience|awesome, I'm all good now|Thanks again, have a nice weekend|no more questions, thanks
+Great, order arrived today|Thank you for your patience
+awesome, I'm all good now|Thanks again, have a nice weekend|no more questions, thanks
 that's everything, thank you|Perfect, that answers my question|cool, got the refund|Thanks, I found it|thanks, will try that
 ok I will try tomorrow, thanks|super helpful, thank you|You're the best|Alright, nothing else from me|Great, I'll do that
 Thanks, this ticket can be closed|Danke, das hat mir sehr geholfen|Super, jetzt geht alles|Danke, ich probiere das aus
