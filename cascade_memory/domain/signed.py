@@ -27,7 +27,7 @@ class Times(NamedTuple):
     running: float
 
     def after(self, seconds: float) -> Times:
-        """Return the moment that comes so much later."""
+        """Return the moment so many seconds later."""
         return Times(self.wall + seconds, self.running + seconds)
 
 

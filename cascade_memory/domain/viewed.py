@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page(Generic[T]):
-    """A page of a list; ``after`` is what the next page goes on from, None after the last one."""
+    """A page of a list; pass ``after`` to get the next page; it is None on the last."""
 
     items: tuple[T, ...]
     after: str | None

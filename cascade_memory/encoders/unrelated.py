@@ -65,7 +65,7 @@ class Unrelated:
     """The similarities of unrelated texts under an embedder, given its unit vectors of ``TEXTS`` (n, d).
 
     A similarity is measured in standard deviations from the mean similarity to these texts, on average over both sides: that of
-    the task and that of the case. This is how speech recognition compares voices ("symmetric score normalisation"). The
+    the task and that of the case. This is how speaker recognition compares voices ("symmetric score normalisation"). The
     highest tenth of what the texts reach among themselves is extrapolated to the best of many, as an exponential tail.
 
     >>> rng = np.random.default_rng(0)

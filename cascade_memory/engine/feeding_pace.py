@@ -25,7 +25,7 @@ class FeedingPace:
         return time.monotonic() < self.not_before
 
     def failed(self) -> None:
-        """Record a failure: wait twice as long as after the last one."""
+        """Record a failure: double the wait, up to a minute."""
         self._failures_in_a_row += 1
         self.not_before = time.monotonic() + min(_LONGEST_BACKOFF, 2.0 ** min(self._failures_in_a_row, 10))
 

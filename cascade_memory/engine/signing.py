@@ -23,7 +23,7 @@ class Signing:
         return self._known
 
     def made(self, purpose: str, about: Sequence[str], *, lasts: float) -> str:
-        """Make a token for a purpose and some texts that is good for so many seconds."""
+        """Make a token, valid for ``lasts`` seconds, for a purpose and some texts."""
         now = Times(time.time(), self._facts.running())
         return sign(self._key, purpose, about, now.after(lasts))
 

@@ -107,7 +107,7 @@ class WarningShelf:
                 raise
 
     def count_up(self, *, at_once: bool = False) -> None:
-        """Read what came of checks, if that may have changed. If that takes long, it is done more seldom, but for who looks."""
+        """Read the results of checks if they may have changed; less often if reading is slow, unless ``at_once``."""
         if self._is_outcome_new(at_once):
             with self._lock:
                 if self._is_outcome_new(at_once):  # nobody was quicker

@@ -34,7 +34,7 @@ class Block(Session):
         self._watched: Solution | None = None
 
     def watched(self, solution: Solution | None) -> None:
-        """Use what a run inside did as the solution, unless the user has set one."""
+        """Take what a run inside did as the solution, unless the user has set one."""
         if self.solution is self._watched:
             self.solution = self._watched = solution
 

@@ -200,7 +200,7 @@ class RunTree:
             return found is None or not found.root.over
 
     def find(self, run_id: UUID | None, metadata: Mapping[str, Any] | None = None) -> Run | None:
-        """Return a recorded run, or a new one below the only root that its metadata can mean."""
+        """Return a recorded run, or a new one below the only root that fits, or None."""
         with self._lock:
             found = self._known(run_id)
             if found is None and (root := self._live(metadata or {})) is not None:

@@ -22,7 +22,7 @@ _HISTORY_AT_ONCE = 64  # outcomes that are learned again between two looks at wh
 
 
 class FrozenPairTrainer:
-    """Trains the policy alone. A history is learned again in parts, since encoding its pairs may take minutes on a CPU.
+    """Trains only the policy. A history is learned again in parts, since encoding its pairs may take minutes on a CPU.
 
     The 32 vectors of 768 numbers that a recall sees would be 98 kB per recall, so they are not written. The encoder still has
     those of recent pairs in its cache.

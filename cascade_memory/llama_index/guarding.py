@@ -150,7 +150,7 @@ class GuardedTool(AsyncBaseTool):
 
 
 def guarded(tool: BaseTool | Callable[..., Any], guard: Guard) -> BaseTool:
-    """Wrap a tool, or a function that an agent would make a tool of."""
+    """Wrap a tool with a guard; make a function a tool first."""
     if not isinstance(tool, BaseTool):
         tool = FunctionTool.from_defaults(tool)
     return GuardedFunction(tool, guard) if isinstance(tool, FunctionTool) else GuardedTool(tool, guard)

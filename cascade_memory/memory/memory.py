@@ -95,7 +95,7 @@ class Memory(ForgettingVerbs, WarningVerbs):
         actor: str | None = None,
         channel: str | None = None,
     ) -> Recall:
-        """Return the most similar cases, without the learned ranking. Opens no episode; is logged as a search.
+        """Return the most similar cases, without the learned ranking. It opens no episode; the log calls it a search.
 
         ``actor`` and ``channel`` are checked, and not stored: a search has no episode.
         """

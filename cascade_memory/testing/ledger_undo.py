@@ -83,7 +83,7 @@ class LedgerEvictionContract(LedgerMaterial):
 
 
 class LedgerUndoContract(LedgerMaterial):
-    """Whatever came from a source goes, and what made room for it comes back."""
+    """What came from a source is deleted; cases that it displaced come back."""
 
     def _done(self, ledger: Ledger, episode: str, query: str, asked: dict[str, Any], **options: Any) -> None:
         """Record an episode that an actor asked for, and its success."""

@@ -174,7 +174,7 @@ class LedgerWarningsContract(_Warned):
         assert ledger.warnings.tallies(1) == {"w": Tally(warned=1, warned_reward=1.0)}
 
     def test_what_worked_goes_with_the_case_that_says_so(self) -> None:
-        """It is blank while that case is hidden; a case that made room still says it."""
+        """It is blank while that case is hidden, but stays when the case is evicted."""
         ledger = self._ledger()
         ledger.record(self._recall("right"))
         case = self._case(episode_id="right", source="judge")

@@ -38,7 +38,7 @@ class Attacked:
     label_of: Mapping[str, str]  # of the solutions
 
     def attempt(self, place: int, shown: str | None) -> Attempt:
-        """Let the SIMULATED solver attempt a task with the solution of a case; what no honest case says does not fit."""
+        """Let the SIMULATED solver attempt a task with the solution of a case; a solution of no honest case is wrong."""
         told = None if shown is None else self.label_of.get(shown, shown)
         attempt = self.solver.solve(place, told)
         if attempt.success:

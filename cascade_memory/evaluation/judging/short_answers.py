@@ -16,7 +16,9 @@ _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
 
 
 def short_answer(reply: str, right: Sequence[str]) -> float:
-    r"""Reward a reply that is one of the right answers and nothing more; spelling does not matter, nor the order in a date.
+    r"""Reward a reply that is one of the right answers and nothing more.
+
+    Capitals, accents and punctuation do not matter, nor does the order in a date.
 
     >>> short_answer("The Netherlands.", ["Netherlands"]), short_answer("Answer: March 20, 851", ["20 March 851"])
     (1.0, 1.0)

@@ -95,7 +95,7 @@ class Listener:
         return found
 
     def last_resort(self) -> Act | None:
-        """Return what the agent does after all when nothing else is left: once in a task, if it does so at all.
+        """Return the declined action that the agent does as a last resort: at most once in a task, or None.
 
         >>> listener = Listener([Told("", "jump", "", is_meant=lambda act: act.action == "jump")], heeds=LAST_RESORT)
         >>> listener.before(Act("jump")) is None, listener.last_resort(), listener.before(Act("jump")) is None

@@ -36,7 +36,7 @@ def expected() -> Shape:
 
 
 def shape_of(connection: psycopg.Connection[Any]) -> Shape:
-    """Return the tables that are in the schema; everybody may read that."""
+    """Return the tables that are in the schema; any role may read it."""
     found: Shape = {}
     for table, column, kind in connection.execute(_COLUMNS).fetchall():  # type: ignore[arg-type]  # a constant
         found.setdefault(table, {})[column] = kind
