@@ -196,7 +196,7 @@ def test_the_command_says_what_does_not_go_together(streams, tmp_path, capsys):
     assert "--misled cannot be used with --model or --stream" in said
     with pytest.raises(SystemExit):
         main(["bench", "run", "--misled", "2", *where])
-    assert "must lie between 0 and 1" in capsys.readouterr().err
+    assert "must be a number from 0 to 1" in capsys.readouterr().err
 
 
 @pytest.mark.long
