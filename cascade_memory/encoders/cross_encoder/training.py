@@ -58,6 +58,19 @@ class Apprentice:
         loss: str,
     ) -> Floats:
         """Take one gradient step on the mean loss under a head, and return the head; it is trained too only if ``joint``."""
+        with calculating():
+            return self._step(tokens, labels, weights, theta, joint=joint, loss=loss)
+
+    def _step(
+        self,
+        tokens: Sequence[dict[str, list[int]]],
+        labels: Floats,
+        weights: Floats,
+        theta: Floats,
+        *,
+        joint: bool,
+        loss: str,
+    ) -> Floats:
         import torch
 
         model, device = self._ready(), self._base.device
@@ -71,11 +84,10 @@ class Apprentice:
 
         def learn(batch: list[int]) -> None:
             inputs = padded([tokens[i] for i in batch], self._base)
-            with calculating():
-                with torch.autocast(device.split(":")[0], torch.bfloat16, enabled=self._base.half):
-                    pooled = model(**inputs).logits
-                scores = pooled.float() @ self._head
-                (losses(scores, rewards[batch], loss) * shares[batch]).sum().backward()
+            with torch.autocast(device.split(":")[0], torch.bfloat16, enabled=self._base.half):
+                pooled = model(**inputs).logits
+            scores = pooled.float() @ self._head
+            (losses(scores, rewards[batch], loss) * shares[batch]).sum().backward()
 
         def restart() -> None:
             self._optimiser.zero_grad(set_to_none=True)
@@ -83,8 +95,7 @@ class Apprentice:
         restart()
         try:
             self.budget.run(lengths, learn, restart)
-            with calculating():
-                self._optimiser.step()
+            self._optimiser.step()
         finally:
             restart()
         return self._head.detach().cpu().numpy().astype(np.float64) if joint else theta
