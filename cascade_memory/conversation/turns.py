@@ -45,18 +45,7 @@ def kind_of(text: str, *, answer: str | None = None) -> Kind:
     >>> kind_of("How do I return a pair of boots?", answer="It arrives on Monday.")
     'task'
     """
-    if len(text) > _LONGEST:
-        return "task"
-    plain = _plain(text)
-    if not plain:
-        return "small talk"
-    said = _Said(plain, text)
-    question = _question_in(answer or "")
-    if said.is_small_talk():
-        return "follow-up" if said.answers(question) else "small talk"
-    if answer is None:
-        return "task"
-    return "follow-up" if said.goes_on(asked=question == "asks") else "task"
+    return _Said(text).kind(answer)
 
 
 def is_small_talk(text: str) -> bool:
@@ -65,7 +54,7 @@ def is_small_talk(text: str) -> bool:
     >>> [is_small_talk(text) for text in ("thanks a lot!", "Merci beaucoup", "谢谢！", "👍", "thanks, and where is my tent?")]
     [True, True, True, True, False]
     """
-    return kind_of(text) == "small talk"
+    return _Said(text).is_small_talk
 
 
 def task_in(turns: Sequence[tuple[bool, str]]) -> tuple[Kind, int | None]:
@@ -80,13 +69,13 @@ def task_in(turns: Sequence[tuple[bool, str]]) -> tuple[Kind, int | None]:
     first: int | None = None  # the first message that is more than small talk
     of_user = [place for place, (by_user, _) in enumerate(turns) if by_user]
     for place in reversed(of_user[-_LOOKED_AT:]):
-        text = turns[place][1]
-        kind = kind_of(text, answer=_answer_before(turns, place))
+        said = _Said(turns[place][1])
+        kind = said.kind(_answer_before(turns, place))
         if place == of_user[-1]:
             last = kind
         if kind == "task":
             return last, place
-        if not is_small_talk(text):
+        if not said.is_small_talk:
             first = place
     if first is None:
         return "small talk", None
@@ -100,16 +89,30 @@ def _answer_before(turns: Sequence[tuple[bool, str]], place: int) -> str:
 class _Said:
     """A message as words of the language that it is most likely written in."""
 
-    def __init__(self, plain: str, text: str) -> None:
-        self._plain = plain
+    def __init__(self, text: str) -> None:
+        self._is_long = len(text) > _LONGEST
+        self._plain = plain = "" if self._is_long else _plain(text)
         self._asks = text.rstrip().endswith(_QUESTION)
         words = text.split()
         within = itertools.pairwise(words)  # not at the beginning of a sentence
         self._named = {_plain(one) for before, one in within if one[:1].isupper() and not before.endswith(_SENTENCE)}
         self._language = _language_of(plain)
 
+    def kind(self, answer: str | None) -> Kind:
+        if self._is_long:
+            return "task"
+        question = _question_in(answer or "")
+        if self.is_small_talk:
+            return "follow-up" if self._answers(question) else "small talk"
+        if answer is None:
+            return "task"
+        return "follow-up" if self._goes_on(asked=question == "asks") else "task"
+
+    @functools.cached_property
     def is_small_talk(self) -> bool:
-        return any(self._is_small_talk_in(one) for one in _languages()) or self._is_pleased()
+        if self._is_long:
+            return False
+        return not self._plain or any(map(self._is_small_talk_in, _languages())) or self._is_pleased()
 
     def _is_pleased(self) -> bool:
         """Say whether it thanks, says that something has helped, and nothing after that."""
@@ -128,14 +131,14 @@ class _Said:
         said_something = found or (answered and len(self._plain.split()) == 1)
         return said_something and not others and len(rest.split()) <= _NAMED
 
-    def answers(self, question: _Question) -> bool:
+    def _answers(self, question: _Question) -> bool:
         """Say whether it is a yes to a question, or a no to one about the task, so that the work goes on."""
         known = self._language
         if question in ("none", "closes") or not known.answers.begins(self._plain):
             return False
         return question == "asks" or not known.refusals.begins(self._plain)
 
-    def goes_on(self, *, asked: bool) -> bool:
+    def _goes_on(self, *, asked: bool) -> bool:
         """Say whether it cannot be understood without what was said before; ``asked``: that was a question."""
         known = self._language
         topic = self._topic(self._plain)
@@ -166,11 +169,11 @@ class _Phrases:
 
     def __init__(self, phrases: Iterable[str], *, spaced: bool) -> None:
         self.phrases = sorted({plain for one in phrases if (plain := _plain(one))}, key=len, reverse=True)
-        self._spaced = spaced
+        self._space = " " if spaced else ""
 
     def without(self, plain: str) -> tuple[str, bool]:
         """Return a text without these phrases, and whether it had any."""
-        space = " " if self._spaced else ""
+        space = self._space
         rest = f"{space}{plain}{space}"
         for phrase in self.phrases:
             while (phrase := f"{space}{phrase.strip()}{space}") in rest:
@@ -180,7 +183,7 @@ class _Phrases:
 
     def around(self, plain: str) -> tuple[str, bool, str]:
         """Return what stands before these phrases, whether there is one, and what stands after the last one."""
-        space = " " if self._spaced else ""
+        space = self._space
         text = f"{space}{plain}{space}"
         places = ((text.rfind(f"{space}{phrase}{space}"), len(phrase)) for phrase in self.phrases)
         end = max((at + length for at, length in places if at >= 0), default=-1)
@@ -191,8 +194,7 @@ class _Phrases:
 
     def begins(self, plain: str) -> bool:
         """Say whether a text begins with one of these phrases, and goes on after it."""
-        space = " " if self._spaced else ""
-        return any(plain.startswith(f"{phrase}{space}") or plain == phrase for phrase in self.phrases)
+        return any(plain.startswith(f"{phrase}{self._space}") or plain == phrase for phrase in self.phrases)
 
 
 class _Language:

@@ -359,8 +359,7 @@ class Handle:
 
     def __dir__(self) -> list[str]:
         """List what is for users: not the private parts, and not what only adapters call."""
-        hidden = [name for name in super().__dir__() if name in _OURS or (name[0] == "_" and name[:2] != "__")]
-        return [name for name in super().__dir__() if name not in hidden]
+        return [name for name in super().__dir__() if name not in _OURS and (name[0] != "_" or name[:2] == "__")]
 
     def __repr__(self) -> str:
         """Describe the memory in one line."""

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,14 @@ def command(path: Path, *options: str) -> list[str]:
 @contextlib.asynccontextmanager
 async def stdio(path: Path, *options: str) -> AsyncIterator[ClientSession]:
     """A session with a server process of its own."""
-    parameters = StdioServerParameters(command=sys.executable, args=[*SERVE, named(path), *options], env=dict(os.environ))
+    async with started(sys.executable, [*SERVE, named(path), *options]) as session:
+        yield session
+
+
+@contextlib.asynccontextmanager
+async def started(command: str, arguments: list[str], more: Mapping[str, str] | None = None) -> AsyncIterator[ClientSession]:
+    """A session with a process that is started as a client's configuration says: ``more`` is its "env"."""
+    parameters = StdioServerParameters(command=command, args=arguments, env={**os.environ, **(more or {})})
     async with stdio_client(parameters) as (read, write), ClientSession(read, write) as session:
         await session.initialize()
         yield session

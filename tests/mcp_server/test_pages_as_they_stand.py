@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
 import sys
-from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import ClientSession, StdioServerParameters
-from mcp.client.stdio import stdio_client
-from mcp_clients import call
+from mcp import ClientSession
+from mcp_clients import call, started
 from pages import PROJECT, blocks
 
 from cascade_memory.encoders import minilm
@@ -33,21 +31,15 @@ pytestmark = [
 ]
 
 
-@contextlib.asynccontextmanager
-async def _started(page: str, folder: Path, *more: str) -> AsyncIterator[ClientSession]:
-    """A session with the server that the first JSON of a page says, in another folder."""
+def _server(page: str, folder: Path, *more: str) -> AbstractAsyncContextManager[ClientSession]:
+    """Start the server that the first JSON of a page says, in another folder."""
     found = next(block for block in blocks(PROJECT / page) if block.language == "json" and "mcpServers" in block.code)
     (server,) = json.loads(found.code)["mcpServers"].values()
     assert server["args"][-1] == _FOLDER
     paths = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     command = shutil.which(server["command"], path=paths)
     assert command is not None
-    parameters = StdioServerParameters(
-        command=command, args=[*server["args"][:-1], str(folder), *more], env={**os.environ, **server.get("env", {})}
-    )
-    async with stdio_client(parameters) as (read, write), ClientSession(read, write) as session:
-        await session.initialize()
-        yield session
+    return started(command, [*server["args"][:-1], str(folder), *more], server.get("env"))
 
 
 async def _three_tasks(session: ClientSession) -> list[dict[str, Any]]:
@@ -60,7 +52,7 @@ async def _three_tasks(session: ClientSession) -> list[dict[str, Any]]:
 
 
 async def test_as_it_stands_the_answer_names_what_waits_and_the_command(page: str, tmp_path: Path):
-    async with _started(page, tmp_path / "memory") as session:
+    async with _server(page, tmp_path / "memory") as session:
         *_, last = await _three_tasks(session)
     assert last["cases"] == []
     assert "2 reports" in last["about"]
@@ -68,7 +60,7 @@ async def test_as_it_stands_the_answer_names_what_waits_and_the_command(page: st
 
 
 async def test_with_a_trusted_agent_the_third_task_is_shown_what_solved_the_second(page: str, tmp_path: Path):
-    async with _started(page, tmp_path / "memory", "--trust-agent-rewards") as session:
+    async with _server(page, tmp_path / "memory", "--trust-agent-rewards") as session:
         first, second, third = await _three_tasks(session)
     first_solution, second_solution, _ = _SOLUTIONS.values()
     assert first["cases"] == []

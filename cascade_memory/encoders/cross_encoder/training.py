@@ -58,47 +58,35 @@ class Apprentice:
         loss: str,
     ) -> Floats:
         """Take one gradient step on the mean loss under a head, and return the head; it is trained too only if ``joint``."""
-        with calculating():
-            return self._step(tokens, labels, weights, theta, joint=joint, loss=loss)
-
-    def _step(
-        self,
-        tokens: Sequence[dict[str, list[int]]],
-        labels: Floats,
-        weights: Floats,
-        theta: Floats,
-        *,
-        joint: bool,
-        loss: str,
-    ) -> Floats:
         import torch
 
-        model, device = self._ready(), self._base.device
-        with torch.no_grad():
-            self._head.copy_(torch.tensor(np.asarray(theta), dtype=torch.float32))
-        self._head.requires_grad_(joint)
-        lengths = [len(each["input_ids"]) for each in tokens]
-        _checkpoint(model, on=max(lengths) > LONG)
-        rewards = torch.tensor(np.asarray(labels), dtype=torch.float32, device=device)
-        shares = torch.tensor(np.asarray(weights) / np.sum(weights), dtype=torch.float32, device=device)
+        with calculating():
+            model, device = self._ready(), self._base.device
+            with torch.no_grad():
+                self._head.copy_(torch.tensor(np.asarray(theta), dtype=torch.float32))
+            self._head.requires_grad_(joint)
+            lengths = [len(each["input_ids"]) for each in tokens]
+            _checkpoint(model, on=max(lengths) > LONG)
+            rewards = torch.tensor(np.asarray(labels), dtype=torch.float32, device=device)
+            shares = torch.tensor(np.asarray(weights) / np.sum(weights), dtype=torch.float32, device=device)
 
-        def learn(batch: list[int]) -> None:
-            inputs = padded([tokens[i] for i in batch], self._base)
-            with torch.autocast(device.split(":")[0], torch.bfloat16, enabled=self._base.half):
-                pooled = model(**inputs).logits
-            scores = pooled.float() @ self._head
-            (losses(scores, rewards[batch], loss) * shares[batch]).sum().backward()
+            def learn(batch: list[int]) -> None:
+                inputs = padded([tokens[i] for i in batch], self._base)
+                with torch.autocast(device.split(":")[0], torch.bfloat16, enabled=self._base.half):
+                    pooled = model(**inputs).logits
+                scores = pooled.float() @ self._head
+                (losses(scores, rewards[batch], loss) * shares[batch]).sum().backward()
 
-        def restart() -> None:
-            self._optimiser.zero_grad(set_to_none=True)
+            def restart() -> None:
+                self._optimiser.zero_grad(set_to_none=True)
 
-        restart()
-        try:
-            self.budget.run(lengths, learn, restart)
-            self._optimiser.step()
-        finally:
             restart()
-        return self._head.detach().cpu().numpy().astype(np.float64) if joint else theta
+            try:
+                self.budget.run(lengths, learn, restart)
+                self._optimiser.step()
+            finally:
+                restart()
+            return self._head.detach().cpu().numpy().astype(np.float64) if joint else theta
 
 
 def _checkpoint(model: Any, *, on: bool) -> None:
