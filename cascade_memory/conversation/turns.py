@@ -8,12 +8,13 @@ from __future__ import annotations
 import functools
 import itertools
 import unicodedata
-from collections.abc import Iterable, Sequence
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal, TypeAlias, TypeVar
 
 from cascade_memory.conversation.words import LANGUAGES, Words
 
 Kind: TypeAlias = Literal["task", "follow-up", "small talk"]
+T = TypeVar("T")
 _Question: TypeAlias = Literal["none", "asks", "proposes", "closes"]
 
 _LONGEST = 300  # characters: whoever writes more has a task
@@ -57,10 +58,11 @@ def is_small_talk(text: str) -> bool:
     return _Said(text).is_small_talk
 
 
-def task_in(turns: Sequence[tuple[bool, str]]) -> tuple[Kind, int | None]:
+def task_in(turns: Sequence[tuple[bool, T]], text_of: Callable[[T], str] = str) -> tuple[Kind, int | None]:
     """Say what the last message of the user is, and which of the turns is the task that it is, or belongs to.
 
-    A turn says whether the user wrote it, and what it says. None: there is no task yet.
+    A turn says whether the user wrote it, and what it says: a text, or what ``text_of`` reads one from, which is done for the
+    last turns only. None: there is no task yet.
 
     >>> task_in([(True, "hello"), (False, "Hi!"), (True, "Where is my tent?"), (False, "On its way."), (True, "since when?")])
     ('follow-up', 2)
@@ -69,8 +71,8 @@ def task_in(turns: Sequence[tuple[bool, str]]) -> tuple[Kind, int | None]:
     first: int | None = None  # the first message that is more than small talk
     of_user = [place for place, (by_user, _) in enumerate(turns) if by_user]
     for place in reversed(of_user[-_LOOKED_AT:]):
-        said = _Said(turns[place][1])
-        kind = said.kind(_answer_before(turns, place))
+        said = _Said(text_of(turns[place][1]))
+        kind = said.kind(next((text_of(one) for by_user, one in reversed(turns[:place]) if not by_user), ""))
         if place == of_user[-1]:
             last = kind
         if kind == "task":
@@ -80,10 +82,6 @@ def task_in(turns: Sequence[tuple[bool, str]]) -> tuple[Kind, int | None]:
     if first is None:
         return "small talk", None
     return ("task" if first == of_user[-1] else last), first  # whatever it sounds like: nothing came before it
-
-
-def _answer_before(turns: Sequence[tuple[bool, str]], place: int) -> str:
-    return next((text for by_user, text in reversed(turns[:place]) if not by_user), "")
 
 
 class _Said:

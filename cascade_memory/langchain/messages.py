@@ -70,7 +70,7 @@ def turn_in(messages: Sequence[BaseMessage]) -> tuple[str, str | None, bool]:
         for i, one in enumerate(messages)
         if one.type in ("human", "ai") and not (one.type == "human" and _is_observation(messages, i))
     ]
-    kind, place = turns.task_in([(messages[i].type == "human", text_of(messages[i])) for i in places])
+    kind, place = turns.task_in([(messages[i].type == "human", messages[i]) for i in places], text_of)
     if kind == "small talk" or place is None:
         return "", None, False
     asked = messages[places[place]]

@@ -40,13 +40,13 @@ class Turn:
 
 def turn_in(messages: Sequence[ChatMessage]) -> Turn:
     """Return what the last message of the user is: a task, a message that goes on with one, or small talk."""
-    said = [(one.role.value == "user", text_of(one)) for one in messages if one.role.value in ("user", "assistant")]
-    kind, place = turns.task_in(said)
+    said = [one for one in messages if one.role.value in ("user", "assistant")]
+    kind, place = turns.task_in([(one.role.value == "user", one) for one in said], text_of)
     if kind == "small talk" or place is None:
         return Turn("")
-    until = json.dumps(said[: place + 1]).encode()
+    until = json.dumps([(one.role.value, text_of(one)) for one in said[: place + 1]]).encode()
     begun = hashlib.blake2b(until, digest_size=16).hexdigest()
-    return Turn(said[place][1][:MAX_QUERY_CHARS], kind == "follow-up", begun)
+    return Turn(text_of(said[place])[:MAX_QUERY_CHARS], kind == "follow-up", begun)
 
 
 def grown(earlier: Solution | None, later: Solution | None) -> Solution | None:
