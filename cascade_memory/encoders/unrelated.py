@@ -86,7 +86,8 @@ class Unrelated:
         mean, spread = others.mean(axis=1), np.maximum(others.std(axis=1), _LEAST_SPREAD)
         scores = ((alike - mean[:, None]) / spread[:, None] + (alike - mean) / spread) / 2.0
         pairs = scores[np.triu_indices(len(alike), 1)]
-        self._begin = float(np.quantile(pairs, 1.0 - _TAIL))
+        # A quantile. np.quantile would load numpy.ma, for a third of the time that a first recall takes otherwise.
+        self._begin = float(np.interp((len(pairs) - 1) * (1.0 - _TAIL), np.arange(len(pairs)), np.sort(pairs)))
         above = pairs[pairs > self._begin] - self._begin
         self._slope = float(above.mean()) if len(above) else 0.0  # an embedder may find all texts alike
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import functools
 import time
@@ -257,6 +256,8 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
                 await in_reward_thread(functools.partial(self._conclude, episode, None, status, checked))
             raise
         except BaseException as error:
+            import asyncio  # slow to load, and loaded by whoever cancels
+
             abandon = functools.partial(self.abandon, episode_id, namespace)
             if isinstance(error, asyncio.CancelledError):
                 await in_reward_thread(abandon)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Callable
 from typing import TypeVar
@@ -37,6 +36,8 @@ def soon_in_reward_thread(call: Callable[[], object]) -> None:
 
 
 async def _done(workers: Workers, call: Callable[[], T], *, ends_named: bool = False) -> T:
+    import asyncio  # loaded already where a loop runs, and a sixth of what loads with the package where none does
+
     loop = asyncio.get_running_loop()
     over: asyncio.Future[None] = loop.create_future()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import contextvars
 import inspect
@@ -83,6 +82,8 @@ async def aask(reward_fn: RewardFn, episode: Episode) -> Verdict:
 
 
 def _finished(awaitable: Awaitable[Verdict]) -> Verdict:
+    import asyncio  # seldom needed, and slow to load
+
     outcome: list[tuple[Verdict, BaseException | None]] = []
 
     async def wait() -> Verdict:

@@ -11,11 +11,9 @@ from collections.abc import Iterator, Sequence
 
 from cascade_memory.redaction import commands, declared, values
 from cascade_memory.redaction.ends import QUOTE
-from cascade_memory.redaction.hints import FOREIGN, PERCENT
+from cascade_memory.redaction.hints import BEFORE_KEY, FOREIGN, PASS, PERCENT
 from cascade_memory.redaction.kinds import API_KEY, HEADER, PASSWORD, PASSWORD_HASH, SECRET, TOKEN, URL_PASSWORD
 from cascade_memory.redaction.values import Value
-
-WEAK = (PASSWORD, API_KEY, TOKEN, SECRET, HEADER, URL_PASSWORD)  # another form that fits says more than these
 
 # Of an escape such as \\u0022 only what follows its backslashes: those are read one by one, so there is one way to read them.
 # JSON in JSON in JSON has 7 backslashes before a quotation mark, and once more within JSON 15.
@@ -29,16 +27,9 @@ _OP = f"{_QUOTES}{_SPACES}{_SIGN}{_SPACES}"
 _AFTER = f'(?P<quotes>(?:[bfrul]{{1,2}}(?=[\\\\"\'])|[@$](?="))?{_QUOTES})'  # b'...' is Python's way to write bytes, and so on
 _THEN = f"(?P<op>{declared.OP}|{_OP}){_AFTER}"
 _OR_LESS = f"(?P<op>{declared.OP}|{_OP}|{_IS}|{declared.LOOSE}|{declared.SPACE}){_AFTER}"
-BEFORE_KEY = (
-    r"(?:api|access|secret|private|account|auth|encryption|signing|master|client|app|application|consumer|shared|storage|"
-    r"license|service|admin|session|webhook|deploy|write|read)[_\-. ]?"
-)
 _ESCAPED = ["".join(f"{_ESCAPE}u{ord(one):04x}" for one in word) for word in FOREIGN]
 _OF_A_KEY = re.compile(BEFORE_KEY + r"\Z")
 _LOOK_BACK = 16
-# No compass. It begins with letters, so that a text is searched for them at the speed of a plain search.
-_NOT_AFTER = "".join(f"(?<!{one}pass)" for one in ("com", "by", "tres", "sur", "over", "under"))
-PASS = f"pass(?:w(?:or[dt]|d)|phrase|code|{_NOT_AFTER})[0-9]?"
 
 # By the word that each begins with. Only what follows is compared, so each word is searched for at the speed of a plain search.
 _WORDS: tuple[tuple[bytes, str, re.Pattern[str]], ...] = (

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cascade_memory.redaction import values
-from cascade_memory.redaction.assignments import BEFORE_KEY, PASS
-from cascade_memory.redaction.hints import FOREIGN, RUN, words_in
+from cascade_memory.redaction.hints import BEFORE_KEY, FOREIGN, PASS, RUN, words_in
 from cascade_memory.redaction.kinds import API_KEY, PASSWORD, SECRET, TOKEN
 from cascade_memory.redaction.values import KNOWN_WORDS, Value
 

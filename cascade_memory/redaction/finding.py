@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from cascade_memory.redaction import assignments
 from cascade_memory.redaction.hints import LEAST, LONG, PERCENT, RUNS, words_in
-from cascade_memory.redaction.kinds import AROUND, IN_RUN, PRIVATE_KEY, kind_of
+from cascade_memory.redaction.kinds import PRIVATE_KEY, WEAK, around_runs, in_run, kind_of
 
 _BEGIN = re.compile(rf"-----begin(?: |{PERCENT}20|\+)[a-z0-9 %+]{{0,40}}private(?: |{PERCENT}20|\+)key")
 _BODY = re.compile(  # of a private key whose end is missing
@@ -48,6 +47,8 @@ def find(text: str) -> list[Found]:
         found += _in_runs(raw, runs)
         found += _around_runs(text)
     if words:
+        from cascade_memory.redaction import assignments  # its patterns take longer to compile than most other modules to load
+
         lowered = low.decode()  # of the same length: only ASCII letters were changed
         found += (Found(*one) for one in assignments.find(text, lowered, words))
         if "begin" in words:
@@ -62,7 +63,7 @@ def _in_runs(raw: bytes, runs: bytes) -> Iterator[Found]:
     while start >= 0:
         end = runs.find(b" ", start)
         end = len(runs) if end < 0 else end
-        for one in IN_RUN.finditer(raw, start, end):
+        for one in in_run().finditer(raw, start, end):
             characters += len(raw[at : one.start()].decode())
             at = one.start()
             yield Found(characters, characters + len(one.group()), kind_of(one.group()))
@@ -70,7 +71,7 @@ def _in_runs(raw: bytes, runs: bytes) -> Iterator[Found]:
 
 
 def _around_runs(text: str) -> Iterator[Found]:
-    for form, pattern in AROUND:
+    for form, pattern in around_runs():
         if form.literal in text:
             yield from (Found(one.start() - form.before, one.end(), form.kind) for one in pattern.finditer(text))
 
@@ -99,7 +100,7 @@ def _apart(found: list[Found]) -> list[Found]:
     for one in found:
         if apart and one.start < apart[-1].end:
             last = apart[-1]
-            kind = last.kind if one.kind in assignments.WEAK or last.kind not in assignments.WEAK else one.kind
+            kind = last.kind if one.kind in WEAK or last.kind not in WEAK else one.kind
             apart[-1] = Found(last.start, max(last.end, one.end), kind)
         else:
             apart.append(one)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from typing import NamedTuple
@@ -104,6 +105,7 @@ AROUND_RUNS: tuple[Form, ...] = (
 
 PRIVATE_KEY, URL_PASSWORD, HEADER, PASSWORD_HASH = "private-key", "url-password", "authorization", "password-hash"
 PASSWORD, API_KEY, TOKEN, SECRET = "password", "api-key", "token", "secret-value"
+WEAK = (PASSWORD, API_KEY, TOKEN, SECRET, HEADER, URL_PASSWORD)  # another form that fits says more than these
 _FORMS = (*IN_RUNS, *AROUND_RUNS)
 _OTHERS = (PRIVATE_KEY, URL_PASSWORD, HEADER, PASSWORD_HASH, PASSWORD, API_KEY, TOKEN, SECRET)
 KINDS: tuple[str, ...] = tuple(dict.fromkeys([*(form.kind for form in _FORMS), *_OTHERS]))
@@ -116,13 +118,22 @@ def _any_of(forms: tuple[Form, ...]) -> re.Pattern[bytes]:
     return re.compile("|".join(branches).encode())
 
 
-IN_RUN = _any_of(IN_RUNS)
-AROUND: tuple[tuple[Form, re.Pattern[str]], ...] = tuple(
-    (form, re.compile(re.escape(form.literal) + form.rest)) for form in AROUND_RUNS
-)
+# Compiled when the first text has a run: most processes never see one.
+
+
+@functools.cache
+def in_run() -> re.Pattern[bytes]:
+    """Return the pattern of all tokens that stand within a run."""
+    return _any_of(IN_RUNS)
+
+
+@functools.cache
+def around_runs() -> tuple[tuple[Form, re.Pattern[str]], ...]:
+    """Return the pattern of each token that is more than a run."""
+    return tuple((form, re.compile(re.escape(form.literal) + form.rest)) for form in AROUND_RUNS)
 
 
 def kind_of(token: bytes) -> str:
-    """Return the kind of a token that ``IN_RUN`` has found: the longest literal that it begins with decides."""
+    """Return the kind of a token that ``in_run`` has found: the longest literal that it begins with decides."""
     text = token.decode()
     return max((form for form in IN_RUNS if text.startswith(form.literal)), key=lambda form: len(form.literal)).kind

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import concurrent.futures
 import contextlib
 import inspect
 import logging
@@ -16,7 +14,8 @@ from pathlib import Path
 from cascade_memory.redaction.marking import redact_secrets
 
 # A line of these says nothing to the reader of a warning: this package, and what calls its functions on its behalf.
-_PACKAGES = (Path(__file__).parent.parent, Path(asyncio.__file__).parent, Path(concurrent.futures.__file__).parent)
+_LIBRARY = Path(os.__file__).parent  # Python's own
+_PACKAGES = (Path(__file__).parent.parent, _LIBRARY / "asyncio", _LIBRARY / "concurrent" / "futures")
 _BETWEEN = (*(f"{folder}{os.sep}" for folder in _PACKAGES), contextlib.__file__, threading.__file__)
 
 

@@ -53,6 +53,13 @@ def test_importing_and_using_a_memory_in_ram_loads_nothing_heavy():
     assert not _loaded(use) & set(_HEAVY)
 
 
+def test_a_recall_loads_nothing_that_it_does_not_need():
+    use = "from cascade_memory import CascadeMemory; m = CascadeMemory(embedder='hashing'); m.add('a b', 'c'); m.recall('a b d')"
+    slow = {"asyncio", "numpy.ma", "cascade_memory.redaction.assignments"}  # 15, 5 and 20 ms of a first recall of 600
+    assert not _loaded(use) & slow
+    assert slow <= _loaded(f"{use}; m.add('password: Tr0ub4dor', 'x'); import asyncio, numpy.ma")
+
+
 def test_importing_costs_no_more_than_numpy_and_a_half():
     def seconds(module: str) -> float:
         script = f"import time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"
