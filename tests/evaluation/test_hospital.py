@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, convert_to_openai_messages
-from openai_server import serving
 from scripted_coder import ScriptedCoder
 from shown_code_prompts import ASKED, SHOWN, Told, shown
 
@@ -236,6 +234,10 @@ def test_a_model_is_told_the_tools_and_shown_its_last_error_and_the_cases(record
 
 @pytest.mark.long
 def test_sixty_questions_with_and_without_memory_over_a_server(database, few_kinds, tmp_path, capsys):
+    pytest.importorskip("langchain_core")
+    from langchain_core.messages import AIMessage, convert_to_openai_messages
+    from openai_server import serving
+
     with Records(database) as records:
         vocabulary = Vocabulary.of(records.database)
     coder = ScriptedCoder(hospital_questions(database), vocabulary)

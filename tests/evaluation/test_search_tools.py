@@ -11,9 +11,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from mcp_servers import over_http
 
 pytest.importorskip("mcp")
+
+from mcp_servers import over_http
 
 from cascade_memory.errors import InvalidInput, ModelUnavailable
 from cascade_memory.evaluation.search.mcp_tool import MCPTool, chosen_tool, read_result

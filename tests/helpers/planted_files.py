@@ -16,6 +16,7 @@ import socket
 import stat
 import sys
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -203,7 +204,7 @@ DOORS: dict[str, Callable[[Path, Path], None]] = {
     "restore from": _restored_from,
     "doctor": _said("doctor", "FOLDER"),
     "doctor --fix": _said("doctor", "FOLDER", "--fix"),
-    "inspector": _inspected,
+    **({"inspector": _inspected} if find_spec("mcp") and find_spec("starlette") else {}),
     "move from": _moved_from,
     "move to": _moved_to,
     "reindex": lambda folder, good: void(reindex(folder, HashingEmbedder(32))),

@@ -126,7 +126,7 @@ REFUSED = {
     "a condition of spaces": ("answer = FilterDB(LoadDB('patients'), 'DOB=x' + ' ' * 90000 + 'y')", "has no value"),
     "a list of spaces": ("answer = len(FilterDB(LoadDB('patients'), 'DOB in' + ' ' * 90000 + '[')) + x", "'x' is not defined"),
     "a long value": ("answer = FilterDB(LoadDB('patients'), 'DOB=' + 'x1' * 40000)", "has no value"),
-    "a value of surrogates": ("answer = FilterDB(LoadDB('patients'), 'DOB=' + chr(55296))", "surrogates not allowed"),
+    "a value of surrogates": ("answer = FilterDB(LoadDB('patients'), 'DOB=' + chr(55296))", "surrogates are not allowed"),
     "an answer of surrogates and control characters": ("answer = 1 / 0 if chr(55296) + chr(0) else 1", "ZeroDivisionError"),
     "a huge formula": ("answer = Calculate('9 ** 9 ** 9')", "too large"),
 }  # fmt: skip

@@ -131,7 +131,7 @@ async def test_a_client_that_cancels_its_recall_leaves_no_episode_open(mode: str
         embedder.go_on.clear()
         monkeypatch.setattr(Asker, "leave", leaving)
         async with Client(build(memory), mode=mode) as client:
-            asking = asyncio.create_task(client.call_tool("recall_cases", {"query": "cool"}))
+            asking = asyncio.create_task(client.call_tool("recall_cases", {"query": "cool some cup"}))
             assert await asyncio.to_thread(embedder.begun.wait, 20)
             asking.cancel()
             with pytest.raises(asyncio.CancelledError):

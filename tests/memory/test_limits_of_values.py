@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import math
 import time
@@ -102,6 +103,8 @@ _REPEATED = {"arecall", "areward", "aend", "acheck"}  # the same checks, on anot
 
 def _taking(parameter: str) -> list[str]:
     verbs = [name for name in dir(CascadeMemory) if not name.startswith("_") and name not in _OF_ADAPTERS | _REPEATED]
+    if importlib.util.find_spec("starlette") is None:
+        verbs.remove("inspect")
     functions = {name: one for name in verbs if inspect.isfunction(one := getattr(CascadeMemory, name))}
     return [name for name, one in functions.items() if parameter in inspect.signature(one).parameters]
 

@@ -204,4 +204,8 @@ def _computed(operation: str, values: list[Any]) -> Any:
 def _text(value: object, otherwise: str) -> str:
     if not isinstance(value, str):
         raise ToolFailed(f"{otherwise}, not a value of type {type(value).__name__.removesuffix('Handle')}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # what SQLite says of it differs from Python to Python
+        raise ToolFailed(f"{otherwise}, without halves of characters (surrogates are not allowed)") from None
     return value
