@@ -33,7 +33,7 @@ from cascade_memory.ledger.rows import (
     unpack_ints,
     usable,
 )
-from cascade_memory.ledger.rules import json_object
+from cascade_memory.ledger.rules import counts_of
 from cascade_memory.ledger.stored_anew import set_hidden
 from cascade_memory.ledger.verdicts import SHOWN_AGAIN, check_as_seen, noted_of_cases, reopen
 from cascade_memory.ledger.verifications import reconsider
@@ -250,7 +250,7 @@ def _entry(row: Sequence[Any]) -> AuditEntry:
         actor=actor,
         action=kind,
         subject=subject,
-        counts=json_object(counts, "counts"),
+        counts=counts_of(counts),
         note=note,
         made=made,
         hid=hid,

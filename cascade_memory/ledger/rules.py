@@ -108,6 +108,12 @@ def json_object(text: object, name: str) -> dict[str, Any]:
     return cast("dict[str, Any]", found)
 
 
+def counts_of(text: object) -> dict[str, int]:
+    """Parse the counts of an entry of the audit log, which were stored as JSON."""
+    counts = json_object(text, "counts")
+    return {check_id(name, "the name of a count"): check_whole(count, "a count") for name, count in counts.items()}
+
+
 def metadata_of(text: object) -> dict[str, MetadataValue]:
     """Parse metadata that were stored as JSON."""
     return check_fields(json_object(text, "the metadata"))
@@ -281,9 +287,7 @@ def action(row: Row) -> None:
     for name in ("undoes", "outcome", "replaced"):
         if row[name] is not None:
             check_whole(row[name], name, 1)
-    for name, count in json_object(row["counts"], "counts").items():
-        check_id(name, "the name of a count")
-        check_whole(count, "a count")
+    counts_of(row["counts"])
 
 
 def field(row: Row) -> None:
