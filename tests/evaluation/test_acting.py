@@ -152,14 +152,16 @@ def test_in_a_world_a_case_is_shown_whole():
     case = dataclasses.replace(shown(), solution=Trajectory(steps))
     chat = Scripted(lambda messages: "Action: open door")
     ActingSolver(Hall(), Asking(chat)).attempt(0, [case])
-    assert all(f"> step {n}\n" in chat.asked[0][1]["content"] for n in range(30))
+    assert all(f"Action: step {n}\n" in chat.asked[0][1]["content"] for n in range(30))
     failed = dataclasses.replace(case, metadata={"solved": False})
     ActingSolver(Hall(), Asking(chat)).attempt(0, [failed])
     assert any(word in chat.asked[-1][1]["content"] for word in ("wrong", "failed"))
 
 
 def test_cases_are_shown_as_fenced_data():
-    chat = Scripted(lambda messages: "Action: open door" if "> open door" in messages[1]["content"] else "Action: knock")
+    chat = Scripted(
+        lambda messages: "Action: open door" if "Action: open door\n" in messages[1]["content"] else "Action: knock"
+    )
     assert ActingSolver(Door(), Asking(chat)).attempt(0, [shown()]).success
     assert "data recorded from earlier tasks" in chat.asked[0][1]["content"]
     assert not ActingSolver(Door(), Asking(chat)).attempt(0, ()).success

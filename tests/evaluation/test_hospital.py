@@ -147,7 +147,7 @@ def test_tools_and_the_small_python(code, gives, records):
         ("answer = GetValue(LoadDB('d_labitems'), 'LABEL, median')", "no operation 'median'; it has mean, max"),
         ("answer = LoadDB('labs')", "there is no table 'labs'; there are admissions,"),
         ("answer = Calendar('soon')", "cannot read the duration 'soon'"),
-        ("answer = LoadDB('patients').iterrows()", "no attribute 'iterrows' here; it has columns, empty; FilterDB"),
+        ("answer = LoadDB('patients').pivot()", "no attribute 'pivot' here; it has columns, drop_duplicates, empty"),
         ("x = 1\nanswer = x + 'a'", "line 2: TypeError: unsupported operand"),
         ("print('so far', 3)\nanswer = 1 / 0", "line 2: ZeroDivisionError: division by zero\nprinted before: so far 3"),
     ],
@@ -229,7 +229,7 @@ def test_a_model_is_told_the_tools_and_shown_its_last_error_and_the_cases(record
     assert CodeSolver([question], records, Asking(chat)).attempt(0, [case]).success
     shown = chat.asked[0][1]["content"]
     assert "data recorded from earlier tasks" in shown
-    assert "> answer = len(LoadDB('d_labitems'))\n12" in shown
+    assert "```python\nanswer = len(LoadDB('d_labitems'))\n```\n12" in shown
 
 
 @pytest.mark.long

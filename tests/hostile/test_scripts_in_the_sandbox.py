@@ -101,7 +101,7 @@ REFUSED = {
     "raise something else": ("raise 'out'", "only errors can be raised"),
     "raise an exit": ("raise SystemExit", "'SystemExit' is not defined"),
     "a number for a table": ("answer = GetValue(0, 'DOB')", "needs a table from LoadDB"),
-    "a list for a tool": ("answer = LoadDB(['patients'])", "tools take texts, numbers and tables"),
+    "a list for a tool": ("answer = LoadDB([1, ['patients']])", "tools take texts, numbers and tables"),
     "a function for a tool": ("answer = SQLInterpreter(lambda: 1)", "tools take texts, numbers and tables"),
     "the inner tool": ("answer = column(LoadDB('patients'), 'DOB')", "'column' is not defined"),
     "a table of the system": ("answer = LoadDB('sqlite_master')", "there is no table 'sqlite_master'"),

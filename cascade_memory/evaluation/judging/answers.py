@@ -15,7 +15,12 @@ _WRAPPER = re.compile(rf"^\\(?:{_STYLE})\s*\{{(.*)\}}$|^\\\((.*)\\\)$", re.DOTAL
 _MOST_WRAPPERS = 10  # nested LaTeX commands around an answer; real answers have fewer
 _ESCAPED = re.compile(r"\\([_&%#${} ])")
 _FENCE = re.compile(r"```(?:[^\S\n]*(\w+))?[^\S\n]*\n(.*?)(?:```|\Z)", re.DOTALL)
-_ALSO = {"sql": ("sqlite", "sqlite3")}  # other names that models use for a language
+# Other names that models use for a language.
+_ALSO = {
+    "sql": ("sqlite", "sqlite3", "sqlite-sql", "mysql", "postgresql"),
+    "python": ("py", "python3", "py3"),
+    "json": ("jsonl",),
+}
 _MOST_CHARS = 1_000_000  # of a reply that are read; what a runaway model writes after that is ignored
 
 

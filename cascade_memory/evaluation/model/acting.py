@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 from cascade_memory.cycle.reuse import render
@@ -11,7 +12,7 @@ from cascade_memory.domain.recall import RecalledCase
 from cascade_memory.domain.trajectory import Step, Trajectory
 from cascade_memory.domain.validation import clean_text
 from cascade_memory.evaluation.model.asking import Asking
-from cascade_memory.evaluation.model.chat import Message
+from cascade_memory.evaluation.model.chat import Message, PromptTooLong
 from cascade_memory.evaluation.model.model_solver import prompt
 from cascade_memory.evaluation.solver import Attempt
 from cascade_memory.visible import shortened
@@ -22,11 +23,17 @@ _MAY_THINK = (
     'Answer with one line, "Action: ...", and nothing else. You may also think, where it is needed: the action "think: ..." '
     "with your thought changes nothing in the world, is answered with OK, and counts as an action."
 )
-_AS_STORED = 'In solved cases, actions stand after ">", and thoughts in brackets.'
 _THINK = re.compile(r"think\W*:\s*(.*)", re.IGNORECASE | re.DOTALL)
-_ACTION = re.compile(r"^\W*action\W*[:\]]\s*(.+)$", re.IGNORECASE | re.MULTILINE)
-_THOUGHT = re.compile(r"thought\W*:\s*(.*?)\s*(?=^\W*action\W*:|\Z)", re.IGNORECASE | re.MULTILINE | re.DOTALL)
+# "Action: ...", and what models make of it: "Action 1: ...", "**Action:** ...", "[Action] ...".
+_ACTION = re.compile(r"^\W*action\W{0,3}\d{0,3}\W*[:\]]\s*(.+)$", re.IGNORECASE | re.MULTILINE)
+_THOUGHT = re.compile(
+    r"thought\W{0,3}\d{0,3}\W*:\s*(.*?)\s*(?=^\W*action\W{0,3}\d{0,3}\W*:|\Z)", re.IGNORECASE | re.MULTILINE | re.DOTALL
+)
+_INVENTED = re.compile(
+    r"^\W*observation\W{0,3}\d{0,3}\W*:", re.IGNORECASE | re.MULTILINE
+)  # a model must not write what it sees
 
+_AROUND = " .>`*\"'"  # signs around an action
 _MOST_OF_AN_ACTION = 200  # characters
 _MOST_OF_A_CASE = 60_000  # characters: 35 steps with long descriptions of rooms
 _MOST_OF_A_THOUGHT = 10_000  # characters; thirty thoughts of this length still fit into a stored solution
@@ -84,7 +91,8 @@ class ActingSolver:
     """Lets a model act until the task has ended or the steps are used up. A case stores the trajectory.
 
     With ``thinks``, the model is asked for a thought before each action (ReAct); in a ``World``, a thought is an action of its
-    own. A refused action counts as a step too, but it is not stored.
+    own. A refused action counts as a step too, but it is not stored. The conversation has what was done and seen, and not what
+    else the model wrote, such as observations of its own. A conversation that is too long for the model ends the attempt.
     """
 
     def __init__(self, scene: Scene, asking: Asking, *, thinks: bool = True) -> None:
@@ -92,8 +100,7 @@ class ActingSolver:
         self._world = scene if isinstance(scene, World) else None
         self._thinks = thinks
         how = _ACTS if not thinks else _THINKS if self._world is None else _MAY_THINK
-        parts = [scene.instruction, how] if self._world is None else [f"{scene.instruction}\n{_AS_STORED}", how]
-        self._instruction = " ".join(parts)
+        self._instruction = " ".join([scene.instruction, how])
 
     def attempt(self, place: int, cases: Sequence[RecalledCase]) -> Attempt:
         """Attempt the task at this place of the stream."""
@@ -103,12 +110,17 @@ class ActingSolver:
         steps: list[Step] = []
         taken = 0
         while not scene.over and taken < limit:
+            try:
+                reply = self._asking(self._with_choice(messages))
+            except PromptTooLong:
+                break
             taken += 1
-            reply = self._asking(self._with_choice(messages))
-            step, refused = self._step(*thought_and_action(reply))
+            thought, action = thought_and_action(reply)
+            step, refused = self._step(thought, action)
             if not refused:
                 steps.append(step)
-            messages = [*messages, {"role": "assistant", "content": reply}, {"role": "user", "content": step.observation}]
+            done = f"Thought: {thought}\nAction: {action}" if thought else f"Action: {action}"
+            messages = [*messages, {"role": "assistant", "content": done}, {"role": "user", "content": step.observation}]
         return Attempt(scene.solved, Trajectory(steps) if steps else None, steps=taken)
 
     def _step(self, thought: str, action: str) -> tuple[Step, bool]:
@@ -122,6 +134,7 @@ class ActingSolver:
 
     def _first(self, task: str, cases: Sequence[RecalledCase]) -> list[Message]:
         """Build the first messages. In a world, a case is shown whole: its trajectory is long, and each step may matter."""
+        cases = [_as_answered(case, self._thinks and self._world is not None) for case in cases]
         if self._world is None or any(case.metadata.get("solved") is False for case in cases):
             return prompt(self._instruction, task, cases)
         if self._thinks and not cases:
@@ -139,17 +152,37 @@ class ActingSolver:
         return [*messages[:-1], {"role": last["role"], "content": content}]
 
 
+def _as_answered(case: RecalledCase, with_thoughts: bool) -> RecalledCase:
+    """Write the steps of a case as the model must write its own: a model copies the form that it sees."""
+    if not isinstance(case.solution, Trajectory):
+        return case
+    lines: list[str] = []
+    for step in case.solution.steps:
+        if step.thought and step.action:
+            lines.append(f"Thought: {step.thought}")
+        elif step.thought and with_thoughts:  # in a world a thought is an action
+            lines.append(f"Action: think: {step.thought}")
+        lines += [f"Action: {step.action}"] if step.action else []
+        lines += [step.observation] if step.observation and (step.action or with_thoughts) else []
+    return replace(case, solution="\n".join(lines) or case.solution.as_text())
+
+
 def thought_and_action(reply: str) -> tuple[str, str]:
     r"""Split a reply into the thought and the first action; without the word "Action:", the last line is the action.
 
     >>> thought_and_action("Thought: It is hot.\nAction: open the door\nObservation: ...")
     ('It is hot.', 'open the door')
-    >>> thought_and_action("go to desk 1\n")
-    ('', 'go to desk 1')
+    >>> thought_and_action("go to desk 1\n"), thought_and_action("Action 1: [go to bed 1]")
+    (('', 'go to desk 1'), ('', 'go to bed 1'))
     """
     reply = clean_text(reply)
+    if (invented := _INVENTED.search(reply)) is not None and invented.start() > 0:
+        reply = reply[: invented.start()]
     thought, action = _THOUGHT.search(reply), _ACTION.search(reply)
     lines = [line.strip() for line in reply.splitlines() if line.strip()]
     chosen = action[1] if action else next(reversed(lines), "look")
     most = _MOST_OF_A_THOUGHT if _THINK.match(chosen) else _MOST_OF_AN_ACTION
-    return shortened(thought[1], _MOST_OF_A_THOUGHT) if thought else "", chosen.strip(" .>`*\"'")[:most] or "look"
+    chosen = chosen.strip(_AROUND)
+    if chosen.startswith("[") and chosen.endswith("]"):
+        chosen = chosen[1:-1].strip(_AROUND)
+    return shortened(thought[1], _MOST_OF_A_THOUGHT) if thought else "", chosen[:most] or "look"

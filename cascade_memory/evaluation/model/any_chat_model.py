@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cascade_memory.errors import InvalidInput, ModelUnavailable
-from cascade_memory.evaluation.model.chat import Message, Note, Reply, ToolCall, Try
+from cascade_memory.evaluation.model.chat import Message, Note, PromptTooLong, Reply, ToolCall, Try
+from cascade_memory.evaluation.model.responses import is_too_long
 
 _SETTINGS = ("temperature", "top_p", "presence_penalty", "max_tokens", "model_kwargs", "extra_body")
 
@@ -47,7 +48,10 @@ class AnyChatModel:
             message = self._model.invoke(list(messages), {"callbacks": []})
         except Exception as error:
             message = f"{self.name}: {type(error).__name__}: {error}"
-            note(Try(number=1, seconds=time.monotonic() - began, error=message))
+            too_long = is_too_long(400, str(error))
+            note(Try(number=1, seconds=time.monotonic() - began, error=message, too_long=too_long))
+            if too_long:
+                raise PromptTooLong(message) from error
             raise ModelUnavailable(f"{message}; for more attempts, create the model with more retries (max_retries)") from error
         usage = message.usage_metadata or {}
         calls = tuple(

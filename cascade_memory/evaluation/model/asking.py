@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from cascade_memory.errors import InvalidInput
-from cascade_memory.evaluation.model.chat import Chat, Message, Reply, Try
+from cascade_memory.evaluation.judging.thoughts import without_thoughts
+from cascade_memory.evaluation.model.chat import Chat, Message, PromptTooLong, Reply, Try
 from cascade_memory.evaluation.model.request_log import RequestLog, request_key
 
 
@@ -41,7 +42,7 @@ class Asking:
         self.chat = chat
         self._log = None if log is None else RequestLog(log)
         self._prices = prices
-        self._prompt = self._completion = self._requests = 0
+        self._prompt = self._completion = self._requests = self._too_long = 0
 
     def logged(self, log: Path) -> Asking:
         """Return a copy with a log and its own counts."""
@@ -61,15 +62,22 @@ class Asking:
         return self.reply(messages).text
 
     def reply(self, messages: Sequence[Message]) -> Reply:
-        """Return the model's whole reply, with the tools that it wants to call."""
+        """Return the model's whole reply, with the tools that it wants to call, and without what it thought aloud.
+
+        Raises ``PromptTooLong`` if the server takes no prompt of this length; that is counted, and logged like a reply.
+        """
         key = request_key(self.chat.name, self.chat.settings, messages)
-        reply = None if self._log is None else self._log.answered(key)
-        if reply is None:
-            reply = self.chat.complete(messages, lambda tried: self._note(key, messages, tried))
         self._requests += 1
+        try:
+            reply = None if self._log is None else self._log.answered(key)
+            if reply is None:
+                reply = self.chat.complete(messages, lambda tried: self._note(key, messages, tried))
+        except PromptTooLong:
+            self._too_long += 1
+            raise
         self._prompt += reply.prompt_tokens
         self._completion += reply.completion_tokens
-        return reply
+        return replace(reply, text=without_thoughts(reply.text))
 
     def _note(self, key: str, messages: Sequence[Message], tried: Try) -> None:
         if self._log is not None:
@@ -82,6 +90,7 @@ class Asking:
             cost = (self._prompt * self._prices.prompt + self._completion * self._prices.completion) / 1e6
         return {
             "requests": self._requests,
+            "too_long": self._too_long,  # requests that the server refused because of the prompt's length
             "prompt_tokens": self._prompt,
             "completion_tokens": self._completion,
             "tokens": self._prompt + self._completion,

@@ -6,7 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+from cascade_memory.errors import ModelUnavailable
+
 Message: TypeAlias = "dict[str, Any]"  # "role" and "content", and for tools what OpenAI's chat API adds
+
+
+class PromptTooLong(ModelUnavailable):
+    """The server takes no prompt of this length. Only this task is lost; the run can go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,7 @@ class Try:
     seconds: float
     reply: Reply | None = None
     error: str | None = None
+    too_long: bool = False  # it failed since the prompt is too long, as it would again
 
 
 Note: TypeAlias = Callable[[Try], None]
@@ -55,7 +62,10 @@ class Chat(Protocol):
         ...
 
     def complete(self, messages: Sequence[Message], note: Note) -> Reply:
-        """Return the reply; ``note`` is called for every attempt. Raise ``ModelUnavailable`` if all attempts fail."""
+        """Return the reply; ``note`` is called for every attempt. Raise ``ModelUnavailable`` if all attempts fail.
+
+        A prompt that is too long for the model raises ``PromptTooLong``.
+        """
         ...
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from cascade_memory.domain.recall import RecalledCase
+from cascade_memory.domain.trajectory import Trajectory
 from cascade_memory.domain.validation import clean_text
 from cascade_memory.evaluation.environments.hospital.questions import Question
 from cascade_memory.evaluation.environments.hospital.records import Records
@@ -13,7 +15,7 @@ from cascade_memory.evaluation.environments.hospital.tables import TABLES
 from cascade_memory.evaluation.environments.sandbox.sandbox import Ran
 from cascade_memory.evaluation.judging.answers import code_in
 from cascade_memory.evaluation.model.asking import Asking
-from cascade_memory.evaluation.model.chat import Message
+from cascade_memory.evaluation.model.chat import Message, PromptTooLong
 from cascade_memory.evaluation.model.model_solver import prompt
 from cascade_memory.evaluation.solver import Attempt
 
@@ -27,7 +29,9 @@ Tools:
 - SQLInterpreter(SQL) returns the rows of a SQLite query as a list of tuples. current_time stands for the present.
 - Calendar(DURATION) returns the present moved by a duration such as '-1 year'; '0 year' is now.
 - Calculate(FORMULA) computes arithmetic.
-len(TABLE) is the number of rows, and TABLE['COLUMN'] is the list of a column. Tables are no pandas frames."""
+len(TABLE) is the number of rows, and TABLE['COLUMN'] is the list of a column. A table also knows the commonest methods of a
+pandas frame, such as TABLE[TABLE['COST'] > 10], iloc, sort_values, groupby and head; a column knows tolist, unique, nunique,
+sum, mean and value_counts."""
 
 INSTRUCTION = "\n\n".join(
     (
@@ -48,6 +52,8 @@ _MOST_CODE = 30_000  # characters of a reply that are used; the sandbox refuses 
 _REVISE = (
     "This is what the code gave:\n{}\nRevise the code. Reply with the whole code alone, in a block that begins with ```python."
 )
+# Without this, a model that repeats its code would get the same request again, and answer it in the same way.
+_AGAIN = "\nYou have sent this very code {} times, and it gives the same each time: write other code."
 
 
 class CodeSolver:
@@ -63,18 +69,31 @@ class CodeSolver:
     def attempt(self, place: int, cases: Sequence[RecalledCase]) -> Attempt:
         """Attempt the question at this place of the stream."""
         question = self._questions[place]
-        asked = prompt(INSTRUCTION, question.text, cases)
-        written = ""
+        asked = prompt(INSTRUCTION, question.text, [_as_answered(case) for case in cases])
+        written, times = "", 0
 
         def write(ran: Ran | None) -> str:
-            nonlocal written
+            nonlocal written, times
             debugging: list[Message] = []
             if ran is not None:
                 debugging = [
                     {"role": "assistant", "content": f"```python\n{written}\n```"},
-                    {"role": "user", "content": _REVISE.format(ran.text)},
+                    {"role": "user", "content": _REVISE.format(ran.text) + (_AGAIN.format(times) if times > 1 else "")},
                 ]
+            before = written
             written = clean_text(code_in(self._asking([*asked, *debugging]), "python"))[:_MOST_CODE]
+            times = times + 1 if written == before else 1
             return written
 
-        return play_rounds(write, self._records.run, question.label)
+        try:
+            return play_rounds(write, self._records.run, question.label)
+        except PromptTooLong:
+            return Attempt(False, None)
+
+
+def _as_answered(case: RecalledCase) -> RecalledCase:
+    """Write the rounds of a case as the model must write its own: a model copies the form that it sees."""
+    if not isinstance(case.solution, Trajectory):
+        return case
+    rounds = [f"```python\n{step.action}\n```\n{step.observation}".strip() for step in case.solution.steps]
+    return replace(case, solution="\n".join(rounds))

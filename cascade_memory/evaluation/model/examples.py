@@ -7,7 +7,7 @@ Task: You are in the middle of a room. Looking quickly around you, you see a arm
 and a sofa 1.
 
 Your task is to: put some watch on sofa.
-Steps that solved it:
+Solution:
 Action: think: First I have to find a watch. It may be on the shelf, in a drawer or on the armchair.
 OK.
 Action: go to shelf 1
@@ -37,7 +37,7 @@ You also see:
 \tA door to the workshop (that is open)
 In your inventory, you see:
 \tan orange
-Steps that solved it:
+Solution:
 Action: think: Animals live outside. I look there first.
 OK.
 Action: teleport to outside

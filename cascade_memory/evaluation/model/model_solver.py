@@ -14,7 +14,7 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.judging.answers import answer_in
 from cascade_memory.evaluation.judging.labels import normal
 from cascade_memory.evaluation.model.asking import Asking
-from cascade_memory.evaluation.model.chat import Message
+from cascade_memory.evaluation.model.chat import Message, PromptTooLong
 from cascade_memory.evaluation.solver import Attempt
 from cascade_memory.evaluation.tasks.task import Item, Task
 
@@ -63,8 +63,8 @@ def truths_of(task: Task, items: Sequence[Item]) -> list[str]:
 class ModelSolver:
     """Asks a model with what the task tells, the cases as fenced data, and the task; the task judges the reply.
 
-    A reward of 1 is a success. A case stores only the answer, if it can be found in the reply; if the task reveals the truth
-    after a success, the case stores the truth.
+    A reward of 1 is a success; a prompt that is too long for the model is none. A case stores only the answer, if it can be found
+    in the reply; if the task reveals the truth after a success, the case stores the truth.
     """
 
     def __init__(self, task: Task, items: Sequence[Item], asking: Asking) -> None:
@@ -75,12 +75,15 @@ class ModelSolver:
     def attempt(self, place: int, cases: Sequence[RecalledCase]) -> Attempt:
         """Attempt the task at this place of the stream."""
         item = self._items[place]
-        reply = self._asking(messages_for(self._task, item, cases))
+        right = normal(item.solution)
+        fitting = any(normal(solution_text(case.solution)) == right for case in cases) if cases else None
+        try:
+            reply = self._asking(messages_for(self._task, item, cases))
+        except PromptTooLong:
+            return Attempt(False, None, fitting)
         reward = self._task.reward(reply, item)
         if not 0.0 <= reward <= 1.0:
             raise InvalidInput(f"the task {self._task.name!r} rewards a reply with {reward!r}: it must be between 0 and 1")
-        right = normal(item.solution)
-        fitting = any(normal(solution_text(case.solution)) == right for case in cases) if cases else None
         revealed = self._reveals and reward >= 1.0
         answer = clean_text(item.solution if revealed else self._answer(reply)).strip()  # without what the memory refuses
         return Attempt(reward >= 1.0, answer or None, fitting)

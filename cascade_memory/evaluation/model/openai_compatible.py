@@ -80,7 +80,7 @@ class OpenAICompatible:
 
     def with_tools(self, tools: Sequence[Mapping[str, Any]]) -> OpenAICompatible:
         """Return a model that offers these tools with every request, described as in OpenAI's chat API."""
-        return replace(self, extra={**self.extra, "tools": list(tools)})
+        return replace(self, extra={"tool_choice": "auto", **self.extra, "tools": list(tools)})
 
     def complete(self, messages: Sequence[Message], note: Note = lambda _: None) -> Reply:
         """Return the reply; raise ``ModelUnavailable``, with advice, if all attempts fail."""
@@ -98,7 +98,7 @@ class OpenAICompatible:
                     message = message.replace(key, "(the key)")
                 if isinstance(error, Passing):
                     raise Passing(message, error.pause) from None
-                raise ModelUnavailable(message) from None
+                raise type(error)(message) from None
 
         return Patience(retries=self.retries, seconds=self.patience).ask(once, note)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from cascade_memory.domain.private_files import open_own
 from cascade_memory.errors import InvalidInput
-from cascade_memory.evaluation.model.chat import Message, Reply, ToolCall, Try
+from cascade_memory.evaluation.model.chat import Message, PromptTooLong, Reply, ToolCall, Try
 
 
 class RequestLog:
@@ -21,7 +21,7 @@ class RequestLog:
     def __init__(self, path: Path) -> None:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._replies: defaultdict[str, deque[Reply]] = defaultdict(deque)
+        self._replies: defaultdict[str, deque[Reply | PromptTooLong]] = defaultdict(deque)
         if path.exists():
             self._read()
 
@@ -31,7 +31,9 @@ class RequestLog:
         try:
             for line in whole.splitlines():
                 entry = json.loads(line)
-                if entry["reply"] is not None:
+                if entry.get("too_long"):
+                    self._replies[entry["key"]].append(PromptTooLong(str(entry["error"])))
+                elif entry["reply"] is not None:
                     calls = tuple(ToolCall(*call) for call in entry.get("calls", ()))
                     found = Reply(entry["reply"], entry["prompt_tokens"], entry["completion_tokens"], calls)
                     self._replies[entry["key"]].append(found)
@@ -42,9 +44,15 @@ class RequestLog:
                 file.truncate(len(whole))
 
     def answered(self, key: str) -> Reply | None:
-        """Take the next logged reply to a request, if it was answered before this log was opened."""
+        """Take the next logged reply to a request, if it was answered before this log was opened.
+
+        Raises ``PromptTooLong`` if it was refused because of its length.
+        """
         waiting = self._replies.get(key)
-        return waiting.popleft() if waiting else None
+        found = waiting.popleft() if waiting else None
+        if isinstance(found, PromptTooLong):
+            raise found
+        return found
 
     def append(self, key: str, model: str, messages: Sequence[Message], tried: Try) -> None:
         """Log one attempt."""
@@ -60,6 +68,8 @@ class RequestLog:
             "completion_tokens": 0 if tried.reply is None else tried.reply.completion_tokens,
             "error": tried.error,
         }
+        if tried.too_long:
+            entry["too_long"] = True
         if tried.reply is not None and tried.reply.calls:
             entry["calls"] = [[call.id, call.name, call.arguments] for call in tried.reply.calls]
         with open_own(self.path, "ab") as file:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import email.utils
 import json
+import re
 import time
 from typing import Any, cast
 
 from cascade_memory.errors import ModelUnavailable
-from cascade_memory.evaluation.model.chat import Reply, ToolCall
+from cascade_memory.evaluation.model.chat import PromptTooLong, Reply, ToolCall
 from cascade_memory.evaluation.model.trying import Passing
 
 _REMEDIES = {
@@ -17,10 +18,17 @@ _REMEDIES = {
     402: "the account has no credit left",
     403: "the key may not use this model",
     404: "check the base URL, which often ends in /v1, and the name of the model",
-    413: "show fewer or shorter cases",
     422: "the server refuses the request: leave out a setting that it does not know",
 }
 _PASSING = {408, 409, 425, 429}
+# What servers say: OpenAI and vLLM of a "maximum context length" or "model length", llama.cpp of a "context size" or "window",
+# TGI of tokens that "must be <=", SGLang of an input that is "longer than", others of a prompt that is "too long".
+_TOO_LONG = re.compile(
+    r"context[ _]?(?:length|size|window)|exceed_context|max(?:imum)? (?:model|sequence|input|prompt)[ _]len(?:gth)?"
+    r"|(?:prompt|input|request)[^.]{0,60}(?:too long|too large|longer than)|too many tokens"
+    r"|tokens?`?[^.]{0,80}(?:must be <=|exceeds? )",
+    re.IGNORECASE,
+)
 _MOST_CALLS, _MOST_ARGUMENTS = 32, 20_000  # tool calls of a reply that are read, and characters of the arguments of each
 
 
@@ -34,6 +42,8 @@ def reply_from(status: int, body: bytes, *, retry_after: str | None = None, loca
     if status == 200:
         return _read(body)
     complaint = _complaint(body)
+    if is_too_long(status, complaint):
+        raise PromptTooLong(f"HTTP {status}: {complaint}")
     if status in _PASSING or status >= 500:
         if "insufficient_quota" in complaint:
             raise ModelUnavailable(f"HTTP {status}: the account has no quota left: {complaint}")
@@ -43,6 +53,17 @@ def reply_from(status: int, body: bytes, *, retry_after: str | None = None, loca
             f"HTTP {status}: the server redirects to {location}; if you trust that address, use it as the base URL"
         )
     raise ModelUnavailable(f"HTTP {status}: {complaint}; {_REMEDIES.get(status, 'see what the server says')}")
+
+
+def is_too_long(status: int, complaint: str) -> bool:
+    """Say whether a server refused a prompt because of its length. Some count the tokens of the reply as well.
+
+    >>> is_too_long(400, "This model's maximum context length is 2048 tokens. However, you requested 2113 tokens")
+    True
+    >>> is_too_long(400, "unknown setting: top_k"), is_too_long(429, "tokens per minute: your limit exceeds ...")
+    (False, False)
+    """
+    return status == 413 or (status in (400, 422, 500) and _TOO_LONG.search(complaint) is not None)
 
 
 def _read(body: bytes) -> Reply:
@@ -102,7 +123,7 @@ def _complaint(body: bytes) -> str:
     try:
         error = json.loads(body)["error"]
         found = cast("dict[str, Any]", error) if isinstance(error, dict) else {"message": error}
-        return " ".join(str(found[name]) for name in ("message", "code") if found.get(name))[:500]
+        return " ".join(str(found[name]) for name in ("message", "code", "type") if found.get(name))[:500]
     except (ValueError, RecursionError, LookupError, TypeError):
         return text[:500] or "no explanation"
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cascade_memory.errors import ModelUnavailable
-from cascade_memory.evaluation.model.chat import Note, Reply, Try
+from cascade_memory.evaluation.model.chat import Note, PromptTooLong, Reply, Try
 
 FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0  # seconds
 
@@ -39,7 +39,8 @@ class Patience:
                 note(Try(number=number, seconds=time.monotonic() - sent, error=str(error)))
                 self._wait(error, number, began)
             except ModelUnavailable as error:
-                note(Try(number=number, seconds=time.monotonic() - sent, error=str(error)))
+                too_long = isinstance(error, PromptTooLong)
+                note(Try(number=number, seconds=time.monotonic() - sent, error=str(error), too_long=too_long))
                 raise
             else:
                 note(Try(number=number, seconds=time.monotonic() - sent, reply=reply))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol, cast
 
 from cascade_memory.domain.recall import RecalledCase
 from cascade_memory.domain.trajectory import Step, Trajectory
 from cascade_memory.domain.validation import clean_text
 from cascade_memory.evaluation.model.asking import Asking
-from cascade_memory.evaluation.model.chat import Message, Reply, ToolCall
+from cascade_memory.evaluation.model.chat import Message, PromptTooLong, Reply, ToolCall
 from cascade_memory.evaluation.model.model_solver import prompt
+from cascade_memory.evaluation.model.written_calls import calls_in
 from cascade_memory.evaluation.search.tool import SearchTool
 from cascade_memory.evaluation.solver import Attempt
 from cascade_memory.evaluation.tasks.task import Item
@@ -50,20 +52,31 @@ class SearchingSolver:
     def __init__(self, items: Sequence[Item], asking: Asking, tool: SearchTool, judge: Judge) -> None:
         self._items, self._asking, self._tool, self._judge = items, asking, tool, judge
         self.failed = 0  # searches that failed
+        self.called = 0  # searches that were asked for
 
     def attempt(self, place: int, cases: Sequence[RecalledCase]) -> Attempt:
         """Attempt the question at this place of the stream."""
         item = self._items[place]
         messages = prompt(INSTRUCTION, f"Question: {item.query}", cases)
         steps: list[Step] = []
-        reply = self._asking.reply(messages)
-        while reply.calls and len(steps) < MOST_CALLS:
-            messages += self._answered(reply, steps)
-            reply = self._asking.reply(messages)
+        try:
+            reply = self._reply(messages)
+            while reply.calls and len(steps) < MOST_CALLS:
+                messages += self._answered(reply, steps)
+                reply = self._reply(messages)
+        except PromptTooLong:
+            reply = Reply("")
+        self.called += len(steps)
         answer = "" if reply.calls else clean_text(reply.text).strip()
         reward = self._judge(item.query, answer, item.label) if answer else 0.0
         done = Trajectory(steps, answer=shortened(answer, _MOST_ANSWER)) if steps else None
         return Attempt(reward >= 1.0, done, steps=len(steps))
+
+    def _reply(self, messages: Sequence[Message]) -> Reply:
+        """Ask the model. Some servers pass a call on as the text in which the model wrote it: it is a call all the same."""
+        reply = self._asking.reply(messages)
+        written = () if reply.calls else calls_in(reply.text, [self._tool.name])
+        return replace(reply, text="", calls=written) if written else reply
 
     def _answered(self, reply: Reply, steps: list[Step]) -> list[Message]:
         """Make the calls of a reply, add them to the steps, and return the messages that continue the conversation."""
@@ -79,7 +92,7 @@ class SearchingSolver:
             function = {"name": call.name, "arguments": _sendable(call.arguments)}
             calls.append({"id": call.id, "type": "function", "function": function})
             results.append({"role": "tool", "tool_call_id": call.id, "content": result})
-        return [{"role": "assistant", "content": reply.text or None, "tool_calls": calls}, *results]
+        return [{"role": "assistant", "content": reply.text, "tool_calls": calls}, *results]
 
     def _made(self, call: ToolCall, thought: str) -> Step:
         """Make a call. A wrong one is answered by what is wrong with it; it counts, but a case is not found by it."""

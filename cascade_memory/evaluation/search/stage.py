@@ -54,6 +54,7 @@ def searching_stage(asked: Asking, searching: Searching, declared: Mapping[str, 
             **asking.account(),
             **data_differs(run, folders),
             "search": tool.about,
+            "searches": solver.called,
             "searches_failed": solver.failed,
             "judged_by": "labels",
         }

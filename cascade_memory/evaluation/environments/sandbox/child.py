@@ -7,15 +7,16 @@ import json
 import os
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from cascade_memory.evaluation.environments.sandbox.frames import Table
 from cascade_memory.evaluation.environments.sandbox.names import Printed, ToolError, given_names
 from cascade_memory.evaluation.environments.sandbox.scopes import Scope
 from cascade_memory.evaluation.environments.sandbox.statements import Interpreter
 from cascade_memory.evaluation.environments.sandbox.syntax import Refused, read_script
-from cascade_memory.evaluation.environments.sandbox.values import Table
 from cascade_memory.evaluation.environments.sandbox.walls import raise_walls
 
 MOST_ANSWER, _MOST_ERROR = 10_000, 800
@@ -27,7 +28,9 @@ def main() -> None:
     """Run one script, whose text and limits come as a line of JSON."""
     request = json.loads(sys.stdin.buffer.readline())
     warnings.simplefilter("ignore")  # to show a warning about a script, Python would look for its file
-    datetime.datetime.strptime("2000", "%Y").strftime("%Y")  # loads what it needs now, while files can still be opened
+    # Both load what they need when they are called: now, while files can still be opened.
+    datetime.datetime.strptime("2000", "%Y").strftime("%Y")
+    Counter("a").most_common(1)
     raise_walls(seconds=request["seconds"], megabytes=request["megabytes"])
     try:
         line = json.dumps(outcome(request["code"], request["tools"]))
@@ -62,9 +65,9 @@ def outcome(code: str, tools: Sequence[str]) -> dict[str, str]:
         return {"error": f"{said}\nprinted before: {printed.text}" if printed.text else said}
 
 
-def _use(name: str, /, *args: Any) -> Any:
-    """Ask the process outside to use a tool."""
-    _write(json.dumps({"call": name, "args": [_packed(one) for one in args]}))
+def _use(name: str, /, *args: Any, **named: Any) -> Any:
+    """Ask the process outside to use a tool. Arguments with names count in the order in which they are written."""
+    _write(json.dumps({"call": name, "args": [_packed(one) for one in (*args, *named.values())]}))
     reply = json.loads(sys.stdin.buffer.readline())
     if "error" in reply:
         raise ToolError(reply["error"])
@@ -73,7 +76,11 @@ def _use(name: str, /, *args: Any) -> Any:
 
 def _packed(value: Any) -> Any:
     if isinstance(value, Table):
+        if not value.is_whole:
+            raise TypeError("tools take whole tables, not the rows that were chosen by a condition: choose them with FilterDB")
         return {"table": value.handle}
+    if isinstance(value, list) and value and all(type(one) is str for one in value):
+        return "||".join(value)  # FilterDB's conditions as a list
     if type(value) not in _PLAIN:
         raise TypeError(f"tools take texts, numbers and tables, not {type(value).__name__}")
     return value

@@ -82,7 +82,7 @@ class Expressions:
         for op, right_node in zip(node.ops, node.comparators, strict=True):
             right = self.value(right_node, scope)
             result = COMPARISONS[type(op)](left, right)
-            if not result:
+            if op is not node.ops[-1] and not result:  # a condition over a column has no truth, and needs none here
                 break
             left = right
         return result

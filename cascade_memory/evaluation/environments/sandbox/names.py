@@ -140,4 +140,4 @@ def modules() -> dict[str, Module]:
 
 def given_names(printed: Printed, tools: Mapping[str, Any]) -> dict[str, Any]:
     """Return every name that a script finds at its start."""
-    return {**_FUNCTIONS, **ERRORS, "pow": power, "print": printed, **tools}
+    return {**_FUNCTIONS, **ERRORS, "pow": power, "print": printed, "__name__": "__main__", **tools}

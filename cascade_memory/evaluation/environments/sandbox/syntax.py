@@ -66,6 +66,8 @@ def _check(node: ast.AST) -> None:
     if isinstance(node, ast.FunctionDef) and node.decorator_list:
         raise Refused(f"{where}decorators cannot be used here")
     for name in _names(node):
+        if isinstance(node, ast.Name) and name == "__name__":
+            continue  # if __name__ == "__main__"
         if name.startswith("__") or (isinstance(node, ast.Attribute) and name.startswith("_")):
             raise Refused(f'{where}names that begin with "__", and attributes that begin with "_", cannot be used ({name!r})')
 

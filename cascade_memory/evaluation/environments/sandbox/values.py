@@ -1,4 +1,4 @@
-"""What a script can hold besides plain values: tables, modules and caught errors; and which attributes each type has."""
+"""What a script can hold besides plain values and tables: modules and caught errors; and which attributes each type has."""
 
 from __future__ import annotations
 
@@ -6,30 +6,11 @@ import datetime
 import re
 import string
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-
-class Table:
-    """A table of the database, or some of its rows. The rows stay outside; a script has only a number that names them."""
-
-    def __init__(self, handle: int, columns: Sequence[str], rows: int, column: Callable[[Table, str], list[Any]]) -> None:
-        self.handle, self.columns, self._rows, self._column = handle, list(columns), rows, column
-        self.empty = rows == 0
-
-    def __len__(self) -> int:
-        return self._rows
-
-    def __getitem__(self, name: object) -> list[Any]:
-        if not isinstance(name, str):
-            raise TypeError("a table gives one column by its name: table['COLUMN']; use FilterDB to choose rows")
-        return self._column(self, name)
-
-    def __iter__(self) -> Any:
-        raise TypeError("a table is not a list: use table['COLUMN'], GetValue or SQLInterpreter")
-
-    def __repr__(self) -> str:
-        return f"a table of {self._rows:,} rows with the columns {', '.join(self.columns)}"
+from cascade_memory.evaluation.environments.sandbox import columns, frames
+from cascade_memory.evaluation.environments.sandbox.frames import Row, Table
 
 
 class Module:
@@ -85,8 +66,9 @@ _ATTRIBUTES: Mapping[type, frozenset[str]] = {
         datetime.timedelta: "days seconds microseconds total_seconds",
         re.Pattern: "findall finditer fullmatch match search split sub",
         re.Match: "end group groupdict groups span start",
-        Table: "columns empty",
         Caught: "args",
+        **columns.ATTRIBUTES,
+        **frames.ATTRIBUTES,
     }.items()
 }
 # Types of which a script may use methods by the type's name.
@@ -107,11 +89,13 @@ def attribute(value: Any, name: str) -> Any:
         if name in value.names:
             return value.names[name]
         raise AttributeError(f"{value.name}.{name} cannot be used here; there are {', '.join(sorted(value.names))}")
+    if isinstance(value, (Table, Row)) and name in (value.columns if isinstance(value, Table) else value):
+        return value[name]
     allowed = _OF_TYPES.get(value, frozenset()) if isinstance(value, type) else _ATTRIBUTES.get(type(value), frozenset[str]())
     if name not in allowed:
         has = f"it has {', '.join(sorted(allowed))}" if allowed else "it has none"
         if isinstance(value, Table):
-            has += "; FilterDB, GetValue, len(table) and table['COLUMN'] read it"
+            has += "; and the names of its columns; FilterDB, GetValue, len(table) and table['COLUMN'] read it"
         raise AttributeError(f"{_kind(value)} has no attribute {name!r} here; {has}")
     if name == "format" and isinstance(value, str):
         return _Formatting(value)

@@ -1,0 +1,203 @@
+"""Tables of the database, with the methods of a pandas frame that models write most: the authors' tools return such frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from cascade_memory.evaluation.environments.sandbox.columns import Column, Mask, Series
+
+
+class Row(dict[str, Any]):
+    """A row: the values by the names of their columns."""
+
+    def tolist(self) -> list[Any]:
+        """Return the values."""
+        return list(self.values())
+
+
+class Table:
+    """A table of the database, or some of its rows. The rows stay outside; a script has only a number that names them.
+
+    What pandas would do with the rows is done here, with the columns that it needs.
+    """
+
+    def __init__(
+        self,
+        handle: int,
+        columns: Sequence[str],
+        rows: int,
+        column: Callable[[Table, str], list[Any]],
+        places: Sequence[int] | None = None,
+    ) -> None:
+        self.handle, self.columns, self._column = handle, Column(columns), column
+        self._whole, self._places = rows, places
+        self.shape = (len(self), len(self.columns))
+        self.empty = len(self) == 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has all rows of the table outside; tools take no other one."""
+        return self._places is None
+
+    def __len__(self) -> int:
+        return self._whole if self._places is None else len(self._places)
+
+    def __getitem__(self, name: object) -> Any:
+        """Return a column by its name, some columns, or the rows where a condition is true."""
+        if isinstance(name, Mask):
+            return self.of([place for place, chosen in zip(self.places, name, strict=True) if chosen])
+        if isinstance(name, list) and all(one in self.columns for one in list(name)):
+            return Table(self.handle, list(name), self._whole, self._read, self.places)
+        if not isinstance(name, str):
+            raise TypeError("a table gives one column by its name: table['COLUMN'], or its rows by a condition")
+        found = self._column(self, name)
+        return Column(found if self._places is None else map(found.__getitem__, self._places))
+
+    def __iter__(self) -> Any:
+        raise TypeError("a table is not a list: use table['COLUMN'], iterrows(), GetValue or SQLInterpreter")
+
+    def __repr__(self) -> str:
+        return f"a table of {len(self):,} rows with the columns {', '.join(self.columns)}"
+
+    @property
+    def iloc(self) -> _Places:
+        """Rows by their places."""
+        return _Places(self)
+
+    @property
+    def loc(self) -> _Conditions:
+        """Rows by a condition, and a column."""
+        return _Conditions(self)
+
+    def head(self, n: int = 5) -> Table:
+        """Return the first rows."""
+        return self.of(self.places[:n])
+
+    def tail(self, n: int = 5) -> Table:
+        """Return the last rows."""
+        return self.of(self.places[len(self) - min(n, len(self)) :])
+
+    def sort_values(self, by: Any, ascending: bool = True) -> Table:
+        """Return the rows in the order of a column; rows without a value come last."""
+        values = self[by[0] if isinstance(by, list) else by]
+        numbered = [one for one in zip(list(values), self.places, strict=True) if one[0] is not None]
+        missing = [place for value, place in zip(list(values), self.places, strict=True) if value is None]
+        ordered = sorted(numbered, key=lambda one: one[0], reverse=not ascending)
+        return self.of([*(place for _, place in ordered), *missing])
+
+    def drop_duplicates(self, subset: Any = None) -> Table:
+        """Return the first row of each combination of values."""
+        names = self.columns if subset is None else [subset] if isinstance(subset, str) else subset
+        first: dict[Any, int] = {}
+        for place, key in zip(self.places, zip(*(list(self[name]) for name in names), strict=True), strict=True):
+            first.setdefault(key, place)
+        return self.of(list(first.values()))
+
+    def iterrows(self) -> Iterator[tuple[int, Row]]:
+        """Return each row with its number."""
+        return iter(list(enumerate(self.rows())))
+
+    def to_dict(self, orient: str = "list") -> Any:
+        """Return lists by column, or with "records" the rows."""
+        return self.rows() if orient == "records" else {name: list(self[name]) for name in self.columns}
+
+    def groupby(self, name: str) -> _Groups:
+        """Group the rows by the values of a column."""
+        return _Groups(self, name)
+
+    def rows(self) -> list[Row]:
+        """Return all rows."""
+        values = [list(self[name]) for name in self.columns]
+        return [Row(zip(self.columns, row, strict=True)) for row in zip(*values, strict=True)]
+
+    @property
+    def places(self) -> Sequence[int]:
+        """The places of the rows in the table outside."""
+        return range(self._whole) if self._places is None else self._places
+
+    def of(self, places: Sequence[int]) -> Table:
+        """Return the rows at these places of the table outside."""
+        return Table(self.handle, list(self.columns), self._whole, self._read, places)
+
+    def _read(self, part: Table, name: str) -> list[Any]:
+        """Read a whole column for a part of this table; the process outside knows only the whole one."""
+        del part
+        return self._column(self, name)
+
+
+class _Places:
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, tuple):
+            row, column = at
+            return self._table[self._table.columns[column]][row]
+        if isinstance(at, slice):
+            return self._table.of(self._table.places[at])
+        return self._table.of([self._table.places[at]]).rows()[0]
+
+
+class _Conditions:
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, tuple):
+            rows, column = at
+            return self[rows][column]
+        return self._table[at] if isinstance(at, Mask) else self._table.iloc[at]
+
+
+class _Groups:
+    """Rows in groups: by group, the numbers of a column are put together."""
+
+    def __init__(self, table: Table, name: str, of: str | None = None) -> None:
+        self._table, self._name, self._of = table, name, of
+
+    def __getitem__(self, of: str) -> _Groups:
+        return _Groups(self._table, self._name, of)
+
+    def size(self) -> Series:
+        """Count the rows of each group."""
+        return self._each(len)
+
+    def count(self) -> Series:
+        """Count the values of each group."""
+        return self._each(lambda values: values.count())
+
+    def sum(self) -> Series:
+        """Add the values of each group."""
+        return self._each(lambda values: values.sum())
+
+    def mean(self) -> Series:
+        """Compute the mean of each group."""
+        return self._each(lambda values: values.mean())
+
+    def max(self) -> Series:
+        """Return the largest value of each group."""
+        return self._each(lambda values: values.max())
+
+    def min(self) -> Series:
+        """Return the smallest value of each group."""
+        return self._each(lambda values: values.min())
+
+    def nunique(self) -> Series:
+        """Count the different values of each group."""
+        return self._each(lambda values: values.nunique())
+
+    def _each(self, put_together: Callable[[Column], Any]) -> Series:
+        groups: dict[Any, Column] = {}
+        for key, value in zip(list(self._table[self._name]), list(self._table[self._of or self._name]), strict=True):
+            if key is not None:
+                groups.setdefault(key, Column()).append(value)
+        return Series((key, put_together(groups[key])) for key in sorted(groups))
+
+
+# The attributes that a script may use, besides the names of the columns.
+ATTRIBUTES: Mapping[type, str] = {
+    Row: "get items keys values tolist",
+    Table: "columns empty shape iloc loc head tail sort_values drop_duplicates iterrows to_dict groupby",
+    _Groups: "size count sum mean max min nunique",
+}

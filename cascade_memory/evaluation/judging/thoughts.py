@@ -1,0 +1,35 @@
+"""What a model thinks aloud before it answers is no part of its answer."""
+
+from __future__ import annotations
+
+import re
+
+_MARK = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>|\[(/?)THINK\]", re.IGNORECASE)
+
+
+def without_thoughts(reply: str) -> str:
+    r"""Return a reply without the blocks in which a model thinks; an empty text if it was cut off while it thought.
+
+    Some servers write the opening mark themselves, so a reply may have the closing one alone.
+
+    >>> without_thoughts("<think>A card, so ...</think>\n\\boxed{loan}"), without_thoughts("A card, so ...</think> loan")
+    ('\\boxed{loan}', 'loan')
+    >>> without_thoughts("<think>A card"), without_thoughts("a < b")
+    ('', 'a < b')
+    """
+    kept: list[str] = []
+    at, thinking, marked = 0, False, False
+    for mark in _MARK.finditer(reply):
+        marked = True
+        if mark[1] or mark[2]:  # it closes a block
+            if not thinking:
+                kept.clear()
+            thinking = False
+        else:
+            if not thinking:
+                kept.append(reply[at : mark.start()])
+            thinking = True
+        at = mark.end()
+    if not marked:
+        return reply
+    return "".join([*kept, "" if thinking else reply[at:]]).strip()
