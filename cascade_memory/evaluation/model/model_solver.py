@@ -63,8 +63,8 @@ def truths_of(task: Task, items: Sequence[Item]) -> list[str]:
 class ModelSolver:
     """Asks a model with what the task tells, the cases as fenced data, and the task; the task judges the reply.
 
-    A reward of 1 is a success; a prompt that is too long for the model is none. A case stores only the answer, if it can be found
-    in the reply; if the task reveals the truth after a success, the case stores the truth.
+    A reward of 1 is a success; a prompt that is too long for the model is none. A case stores only the answer, if it can be
+    found in the reply; if the task reveals the truth after a success, the case stores the truth.
     """
 
     def __init__(self, task: Task, items: Sequence[Item], asking: Asking) -> None:
