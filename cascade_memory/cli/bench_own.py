@@ -20,6 +20,7 @@ from cascade_memory.evaluation.bench.plan import SHUFFLED, SUITES
 
 if TYPE_CHECKING:
     from cascade_memory.evaluation.bench.measure import Attempts
+    from cascade_memory.evaluation.model import OpenAICompatible
     from cascade_memory.evaluation.tasks.task import Task
 
 
@@ -30,8 +31,12 @@ def add_options(run: argparse.ArgumentParser) -> None:
     model.add_argument(
         "--base-url", metavar="URL", help="address of an OpenAI-compatible server, such as http://localhost:8000/v1"
     )
-    about = "change the paper's settings; null means the server's default: '{\"temperature\": 0.6, \"top_k\": 20}'"
-    model.add_argument("--sampling", type=_json_object, default={}, metavar="JSON", help=about)
+    about = (
+        "change how it samples (temperature 0.1, top-p 0.8; the paper's suite also has a presence penalty of 1.5); null means "
+    )
+    about += 'the server\'s default: \'{"temperature": 0.6, "top_k": 20}\''
+    model.add_argument("--sampling", type=json_object, default={}, metavar="JSON", help=about)
+    model.add_argument("--timeout", type=float, metavar="SECONDS", help="how long to wait for a reply (default: 120)")
     model.add_argument("--prices", nargs=2, type=float, metavar=("PROMPT", "REPLY"), help="prices of a million tokens")
     model.add_argument(
         "--act-only", action="store_true", help="in ScienceWorld and ALFWorld: the model writes actions without thoughts"
@@ -41,7 +46,7 @@ def add_options(run: argparse.ArgumentParser) -> None:
         "--gradient", metavar="FOLDER", help="a causal language model with its tokenizer; plays one run at a time"
     )
     about = 'change the paper\'s settings of the training: \'{"learning_rate": 1e-5, "batch": 32, "kl": 0.1}\''
-    local.add_argument("--training", type=_json_object, default={}, metavar="JSON", help=about)
+    local.add_argument("--training", type=json_object, default={}, metavar="JSON", help=about)
     bench_search.add_options(run)
     own = run.add_argument_group("on a stream of your own")
     own.add_argument("--stream", type=Path, metavar="FILE", help='JSON lines, each with "task" and "label"')
@@ -62,7 +67,7 @@ def is_asked_for(options: argparse.Namespace) -> bool:
 def check(options: argparse.Namespace) -> None:
     """Refuse options that have no effect, or that exclude one another."""
     bench_search.check(options)
-    needs: dict[str, tuple[str, ...]] = dict.fromkeys(("base_url", "prices", "act_only"), ("model",))
+    needs: dict[str, tuple[str, ...]] = dict.fromkeys(("base_url", "timeout", "prices", "act_only"), ("model",))
     needs |= dict.fromkeys(("sampling", "judge"), ("model", "gradient"))
     needs |= {"training": ("gradient",), **dict.fromkeys(("instruction", "alone"), ("stream",))}
     for one, others in needs.items():
@@ -189,21 +194,40 @@ def solver_of(options: argparse.Namespace) -> Attempts:
         return Simulated(alone=options.alone)
     if not options.base_url:
         raise InvalidInput("--model needs --base-url URL, the address of an OpenAI-compatible server")
-    from cascade_memory.evaluation.model import Model, OpenAICompatible, Prices
+    from cascade_memory.evaluation.model import Model, Prices
 
-    chat = OpenAICompatible(base_url=options.base_url, model=options.model, extra=options.sampling)
+    paper = {"presence_penalty": 1.5} if options.suite == "paper" else {}
+    chat = chat_of(options, {**paper, **options.sampling})
     prices = Prices(*options.prices) if options.prices else None
     searching = bench_search.searching_of(options)
     return Model(chat=chat, prices=prices, thinks=not options.act_only, searching=searching)
 
 
+def chat_of(options: argparse.Namespace, sampling: Mapping[str, Any]) -> OpenAICompatible:
+    """Return the chat model behind the server that the options name."""
+    from cascade_memory.evaluation.model import OpenAICompatible
+
+    timeout = 120.0 if options.timeout is None else float(options.timeout)
+    patience = max(600.0, 5 * timeout)  # for several attempts
+    return OpenAICompatible(base_url=options.base_url, model=options.model, extra=sampling, timeout=timeout, patience=patience)
+
+
 def _spent(rows: list[dict[str, Any]]) -> str:
     tokens, requests = (sum(row[name] for row in rows) for name in ("tokens", "requests"))
     cost = sum(row["cost"] for row in rows) if rows and all(row["cost"] is not None for row in rows) else None
-    return f"{requests:,} requests, {tokens:,} tokens" + (f", cost {cost:.2f}" if cost is not None else "")
+    said = f"{requests:,} requests, {tokens:,} tokens" + (f", cost {cost:.2f}" if cost is not None else "")
+    if too_long := sum(row.get("too_long", 0) for row in rows):
+        said += f"\n{too_long:,} requests were refused as too long, and their tasks count as not solved: let the server read "
+        said += (
+            "longer prompts, or ask for shorter replies (--sampling '{\"max_tokens\": 512}'), which many servers count as well"
+        )
+    if silent := sorted({row["task"] for row in rows if row.get("searches") == 0}):
+        said += f"\nno tool was called in {', '.join(silent)}: does the server pass calls on? See cascade-memory bench check-model"
+    return said
 
 
-def _json_object(text: str) -> dict[str, Any]:
+def json_object(text: str) -> dict[str, Any]:
+    """Read an option that is a JSON object."""
     try:
         found = json.loads(text)
     except ValueError as error:

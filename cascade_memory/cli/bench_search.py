@@ -56,7 +56,6 @@ def searching_of(options: argparse.Namespace) -> Searching:
             base_url=options.judge_base_url or options.base_url,
             model=options.judge_model or options.model,
             temperature=0.05,  # the paper's settings for the judge
-            presence_penalty=None,
             extra={} if options.judge_model else options.sampling,
         )
     return Searching(server=options.search, tool=options.search_tool, retrieval=options.retrieval or "dense", judge=judge)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import io
 import os
 import sys
@@ -13,6 +14,7 @@ from typing import Protocol, get_args
 from cascade_memory import __version__
 from cascade_memory.cli import bench as bench_verbs
 from cascade_memory.cli import (
+    bench_check,
     bench_own,
     bench_report,
     bench_setup,
@@ -45,6 +47,7 @@ from cascade_memory.errors import (
 from cascade_memory.evaluation.bench.methods import TUNABLE
 from cascade_memory.evaluation.bench.plan import FILE, SHUFFLED, SUITES
 
+_DATA = "the folder with the streams (default: CASCADE_DATA; without it, what comes with the package)"
 _ACTOR = "who does it, for the audit log (default: the login name)"
 
 
@@ -266,6 +269,7 @@ def _bench(verbs: _Verbs) -> None:
     about = "measure on streams of tasks whether a memory helps, and which kind helps most"
     bench = verbs.add_parser("bench", help=about, description=f"{about[0].upper()}{about[1:]}.")
     inner = bench.add_subparsers(dest="bench", required=True, metavar="VERB")
+    bench_check.add_options(functools.partial(_command, inner))
     data = _command(inner, "data", bench_verbs.data, "list which data of the tasks is present, and where to get it")
     data.add_argument("task", nargs="?", help="one task only")
     convert = _command(inner, "convert", bench_verbs.convert, "make the file of a task from the files that its makers publish")
@@ -310,14 +314,8 @@ def _bench(verbs: _Verbs) -> None:
     about = "compare also with these methods, besides zero-shot, similarity, NP-CBR and random"
     report.add_argument("--against", nargs="+", default=(), metavar="METHOD", help=about)
     report.add_argument("--tuning", type=Path, metavar="FILE", help="rows of bench tune to show as well")
-    tune = _tune(inner)
-    for verb in (data, run, tune):
-        verb.add_argument(
-            "--data",
-            type=Path,
-            metavar="DIR",
-            help="the folder with the streams (default: CASCADE_DATA; without it, what comes with the package)",
-        )
+    for verb in (data, run, _tune(inner)):
+        verb.add_argument("--data", type=Path, metavar="DIR", help=_DATA)
 
 
 def _tune(verbs: _Verbs) -> argparse.ArgumentParser:

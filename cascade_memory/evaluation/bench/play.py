@@ -14,6 +14,7 @@ import numpy as np
 
 from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.evaluation.bench.conditions import Rewards, WrongCases, wrong_cases
+from cascade_memory.evaluation.bench.heartbeat import Heartbeat
 from cascade_memory.evaluation.bench.human import HUMAN, HelpedPlay, Human
 from cascade_memory.evaluation.bench.methods import open_memory
 from cascade_memory.evaluation.bench.plan import Run
@@ -24,14 +25,14 @@ from cascade_memory.evaluation.stream import play as play_task
 from cascade_memory.memory.memory import Memory
 
 
-def play(run: Run, folders: Folders, staged: Staging = stage_for) -> dict[str, Any]:
+def play(run: Run, folders: Folders, staged: Staging = stage_for, *, told: bool = False) -> dict[str, Any]:
     """Play a run and return its row. Except for the times, the row is the same whenever the same run is played.
 
     ``success``, ``shown``, ``fitting``, ``covered`` and ``alone`` have a character per task, in the order of play: whether the
     task was solved, whether a case was shown, whether its solution was right, whether any stored case had the right solution,
     and whether the task would have been solved without a case. They are empty if this is unknown: ``fitting`` and ``covered``
     need right solutions that recur. ``success`` is the truth, even if the rewards are false. ``steps`` lists how many steps
-    each task took, unless each took one.
+    each task took, unless each took one. With ``told``, a long run says now and then how far it has come.
     """
     human = HUMAN.get(run.method)
     if human is not None and (run.rewards or run.wrong_cases):
@@ -44,7 +45,8 @@ def play(run: Run, folders: Folders, staged: Staging = stage_for) -> dict[str, A
         helped = None if human is None or memory is None else HelpedPlay(human, stage, memory, run.seed)
         rewards = Rewards(run.rewards, len(stage.queries), run.seed)
         wrong = _wrong_cases(run, stage)
-        steps, spent = _steps(stage, memory, wrong, helped or partial(_played, stage, memory, rewards))
+        heart = Heartbeat(f"{run.task}, {run.method}, seed {run.seed}", len(stage.queries), on=told)
+        steps, spent = _steps(stage, memory, wrong, helped or partial(_played, stage, memory, rewards), heart)
         if memory is not None:
             _check_nothing_failed(memory, run.method)
         success, right = [step.attempt.success for step in steps], stage.solutions if stage.recurring else None
@@ -98,16 +100,19 @@ def _played(stage: Stage, memory: Memory | None, rewards: Rewards, query: str, p
 
 
 def _steps(
-    stage: Stage, memory: Memory | None, wrong: WrongCases, played: Callable[[str, int], Step]
+    stage: Stage, memory: Memory | None, wrong: WrongCases, played: Callable[[str, int], Step], heart: Heartbeat
 ) -> tuple[list[Step], list[float]]:
     steps: list[Step] = []
     spent: list[float] = []
+    solved = 0
     for place, query in enumerate(stage.queries):
         if memory is not None and place in wrong:
             memory.add(wrong[place], progress=False)
         began = time.perf_counter()
         steps.append(played(query, place))
         spent.append(time.perf_counter() - began)
+        solved += steps[-1].attempt.success
+        heart.beat(len(steps), solved=solved)
     return steps, spent
 
 

@@ -46,7 +46,9 @@ def run(
     folders = Folders(data, work_of(target), models or {})
     with _alone(folders.work, target):
         # Read again: another benchmark may have written rows before the lock was taken.
-        return _run(wanted, Rows(target), folders, how or partial(play, staged=staged), jobs, progress)
+        return _run(
+            wanted, Rows(target), folders, how or partial(play, staged=staged, told=progress is not False), jobs, progress
+        )
 
 
 def _run(

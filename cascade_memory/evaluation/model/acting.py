@@ -167,6 +167,15 @@ def _as_answered(case: RecalledCase, with_thoughts: bool) -> RecalledCase:
     return replace(case, solution="\n".join(lines) or case.solution.as_text())
 
 
+def writes_observations(reply: str) -> bool:
+    r"""Say whether a reply goes on with what the world would say.
+
+    >>> writes_observations("Action: look\nObservation: a cup"), writes_observations("Action: look")
+    (True, False)
+    """
+    return _INVENTED.search(reply) is not None
+
+
 def thought_and_action(reply: str) -> tuple[str, str]:
     r"""Split a reply into the thought and the first action; without the word "Action:", the last line is the action.
 

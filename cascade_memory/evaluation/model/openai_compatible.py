@@ -34,14 +34,15 @@ def _is_address(url: str) -> bool:
 class OpenAICompatible:
     """A chat model behind ``base_url + "/chat/completions"``.
 
-    It samples as in the paper (temperature 0.1, top-p 0.8, presence penalty 1.5). For a setting that is None, the server's
-    default is used. ``extra`` is added to the request: ``{"top_k": 20}`` completes the paper's settings if the server supports
-    it. Without ``api_key``, the environment variable ``OPENAI_API_KEY`` is used; it is sent only to this address, and not to
-    the target of a redirect. Temporary failures (rate limits, server errors, broken replies, timeouts) are tried again.
+    For a setting that is None, the server's default is used. ``extra`` is added to the request. The paper's settings are these
+    with ``{"top_k": 20, "presence_penalty": 1.5}``; but some servers count the words of the prompt for the penalty as well, and
+    so those of the cases. Without ``api_key``, the environment variable ``OPENAI_API_KEY`` is used; it is sent only to this
+    address, and not to the target of a redirect. Temporary failures (rate limits, server errors, broken replies, timeouts) are
+    tried again.
 
     >>> model = OpenAICompatible(base_url="http://localhost:8000/v1", model="Qwen3-32B", extra={"top_k": 20})
     >>> model.settings
-    {'temperature': 0.1, 'top_p': 0.8, 'presence_penalty': 1.5, 'max_tokens': 2048, 'top_k': 20}
+    {'temperature': 0.1, 'top_p': 0.8, 'max_tokens': 2048, 'top_k': 20}
     """
 
     base_url: str
@@ -49,7 +50,7 @@ class OpenAICompatible:
     api_key: str | None = field(default=None, repr=False)
     temperature: float | None = 0.1
     top_p: float | None = 0.8
-    presence_penalty: float | None = 1.5
+    presence_penalty: float | None = None
     max_tokens: int | None = 2048
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
     timeout: float = 120.0  # seconds for one attempt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import time
 from collections import defaultdict, deque
@@ -21,6 +22,7 @@ class RequestLog:
     def __init__(self, path: Path) -> None:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
+        self._before: list[Message] = []  # of the entry before
         self._replies: defaultdict[str, deque[Reply | PromptTooLong]] = defaultdict(deque)
         if path.exists():
             self._read()
@@ -55,14 +57,17 @@ class RequestLog:
         return found
 
     def append(self, key: str, model: str, messages: Sequence[Message], tried: Try) -> None:
-        """Log one attempt."""
+        """Log one attempt. Messages with which the request before began as well are counted, and not written again."""
+        same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(self._before, messages, strict=False)))
+        self._before = list(messages)
         entry: dict[str, Any] = {
             "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "model": model,
             "key": key,
             "try": tried.number,
             "seconds": round(tried.seconds, 4),
-            "messages": list(messages),
+            **({"as_before": same} if same else {}),
+            "messages": list(messages[same:]),
             "reply": None if tried.reply is None else tried.reply.text,
             "prompt_tokens": 0 if tried.reply is None else tried.reply.prompt_tokens,
             "completion_tokens": 0 if tried.reply is None else tried.reply.completion_tokens,

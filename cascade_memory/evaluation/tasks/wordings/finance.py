@@ -8,7 +8,7 @@ INTENT = Template(
     about="You see a message from a customer of a bank. Route it: say which one intent it has.",
     options="The possible intents:",
     task="Message",
-    form=r"Answer with one intent, spelled as in the list, and with nothing else, in this form: \boxed{intent}",
+    form=r"Answer with one intent, spelled as in the list, and with nothing else, in this form: \boxed{...}",
 )
 
 SENTIMENT = Template(

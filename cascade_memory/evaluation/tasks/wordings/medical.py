@@ -5,13 +5,13 @@ from __future__ import annotations
 from cascade_memory.evaluation.tasks.template import Template
 from cascade_memory.evaluation.tasks.wordings.medications import MEDICATIONS
 
-_PICKED = r"Answer with one entry of the list, spelled as it is there, and with nothing else, in this form: \boxed{{{what}}}"
+_PICKED = r"Answer with one entry of the list, spelled as it is there, and with nothing else, in this form: \boxed{...}"
 
 DIAGNOSIS = Template(
     about="You see the profile of a patient. Decide which one diagnosis fits it.",
     options="The diagnosis is one of these:",
     task="Patient",
-    form=_PICKED.format(what="diagnosis"),
+    form=_PICKED,
 )
 
 MEDICATION = Template(
@@ -51,7 +51,7 @@ SPECIALTY = Template(
         "Urology",
     ),
     task="Patient",
-    form=_PICKED.format(what="specialty"),
+    form=_PICKED,
 )
 
 TRIAGE = Template(
@@ -66,5 +66,5 @@ TRIAGE = Template(
     ),
     derived=False,
     task="Patient",
-    form=r"Answer with the number of the level and with nothing else, in this form: \boxed{level}",
+    form=r"Answer with the number of the level and with nothing else, in this form: \boxed{...}",
 )

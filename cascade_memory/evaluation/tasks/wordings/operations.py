@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cascade_memory.evaluation.tasks.template import Template
 
-_FORM = r"Answer with one entry of the list, spelled as it is there, and with nothing else, in this form: \boxed{type}"
+_FORM = r"Answer with one entry of the list, spelled as it is there, and with nothing else, in this form: \boxed{...}"
 
 ALERT = Template(
     about="You see a log message of a network device. Say which type of alert it is.",

@@ -1,0 +1,32 @@
+"""Says now and then how far a long run has come, where no terminal shows a progress bar: in the log of a batch job."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+EVERY = 60.0  # seconds
+
+
+class Heartbeat:
+    """Writes a line to standard error once a minute; nothing in a run that is shorter, or where a terminal shows a bar.
+
+    >>> Heartbeat("banking77, CASCADE", 300).beat(1, solved=1)
+    """
+
+    def __init__(self, what: str, total: int, *, on: bool = True) -> None:
+        self._what, self._total = what, total
+        self._on = on and not sys.stderr.isatty()
+        self._began = self._last = time.monotonic()
+
+    def beat(self, done: int, *, solved: int) -> None:
+        """Say how many tasks are done and how many of them were solved, if a minute has passed."""
+        now = time.monotonic()
+        if not self._on or now < self._last + EVERY:
+            return
+        self._last = now
+        left = (self._total - done) * (now - self._began) / done / 60
+        sys.stderr.write(
+            f"{self._what}: {done:,} of {self._total:,} tasks, {solved:,} solved, about {left:,.0f} minutes left\n"
+        )
+        sys.stderr.flush()
