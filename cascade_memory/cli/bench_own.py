@@ -222,7 +222,9 @@ def _spent(rows: list[dict[str, Any]]) -> str:
             "longer prompts, or ask for shorter replies (--sampling '{\"max_tokens\": 512}'), which many servers count as well"
         )
     if silent := sorted({row["task"] for row in rows if row.get("searches") == 0}):
-        said += f"\nno tool was called in {', '.join(silent)}: does the server pass calls on? See cascade-memory bench check-model"
+        said += (
+            f"\nno tool was called in {', '.join(silent)}: does the server pass calls on? See cascade-memory bench check-model"
+        )
     return said
 
 

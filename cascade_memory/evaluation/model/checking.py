@@ -57,7 +57,12 @@ def check_model(chat: Chat, *, longest: int = LONGEST, tell: Said = lambda _: No
     [('answers', 'ok'), ('form of an answer', 'fails')]
     """
     tell("answers")
-    yield _answers(chat)
+    try:
+        yield _answers(chat)
+    except PromptTooLong as error:
+        shorter = "many servers count the longest reply as well: ask for a shorter one (--sampling '{\"max_tokens\": 512}')"
+        yield Finding("answers", "fails", f"even a short prompt is refused; {shorter}: {error}")
+        return
     checks: tuple[tuple[str, Callable[[Chat], Finding]], ...] = (
         ("form of an answer", _form),
         ("thinks aloud", _thoughts),
