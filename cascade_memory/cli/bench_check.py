@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
             sys.stderr.write(f"\r\033[K{about} ...")
             sys.stderr.flush()
 
-    chat = chat_of(options, options.sampling)
+    chat = chat_of(options, options.sampling, retries=1)
     try:
         findings = list(check_model(chat, longest=options.longest, tell=tell))
     finally:

@@ -203,13 +203,19 @@ def solver_of(options: argparse.Namespace) -> Attempts:
     return Model(chat=chat, prices=prices, thinks=not options.act_only, searching=searching)
 
 
-def chat_of(options: argparse.Namespace, sampling: Mapping[str, Any]) -> OpenAICompatible:
+def chat_of(options: argparse.Namespace, sampling: Mapping[str, Any], retries: int = 6) -> OpenAICompatible:
     """Return the chat model behind the server that the options name."""
     from cascade_memory.evaluation.model import OpenAICompatible
 
     timeout = 120.0 if options.timeout is None else float(options.timeout)
-    patience = max(600.0, 5 * timeout)  # for several attempts
-    return OpenAICompatible(base_url=options.base_url, model=options.model, extra=sampling, timeout=timeout, patience=patience)
+    return OpenAICompatible(
+        base_url=options.base_url,
+        model=options.model,
+        extra=sampling,
+        timeout=timeout,
+        retries=retries,
+        patience=max(600.0, 5 * timeout),  # for several attempts
+    )
 
 
 def _spent(rows: list[dict[str, Any]]) -> str:

@@ -232,6 +232,15 @@ def test_a_model_is_told_the_tools_and_shown_its_last_error_and_the_cases(record
     assert "```python\nanswer = len(LoadDB('d_labitems'))\n```\n12" in shown
 
 
+def test_a_model_that_repeats_its_code_is_told_so_and_never_gets_the_same_request_again(records):
+    chat = Told("```python\nanswer = LoadDB('labs')\n```")
+    attempt = CodeSolver([of_hospital.Question("how many?", "12")], records, Asking(chat)).attempt(0, ())
+    assert (attempt.success, attempt.steps) == (False, 5)
+    last = [messages[-1]["content"] for messages in chat.asked]
+    assert len(set(last)) == 5
+    assert "You have sent this very code 2 times" in last[2]
+
+
 @pytest.mark.long
 def test_sixty_questions_with_and_without_memory_over_a_server(database, few_kinds, tmp_path, capsys):
     pytest.importorskip("langchain_core")

@@ -1,4 +1,4 @@
-"""What small models and their servers really do, on a local server that behaves so: nothing of it ends a run or spoils a verdict."""
+"""What small models and their servers really do: on a local server that behaves so, nothing ends a run or spoils a verdict."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def client(real: Real, **options: Any) -> OpenAICompatible:
 @pytest.mark.parametrize(
     "complaint",
     [
-        "This model's maximum context length is 2048 tokens. However, you requested 2113 tokens (65 in the messages, 2048 in ...)",
+        "This model's maximum context length is 2048 tokens. However, you requested 2113 tokens (65 in the messages)",
         "'max_tokens' or 'max_completion_tokens' is too large: 2048. This model's maximum context length is 2048 tokens",
         "the request exceeds the available context size (2048 tokens), try increasing it exceed_context_size_error",
         "Requested tokens (2500) exceed context window of 2048",

@@ -1,4 +1,4 @@
-"""A local server that behaves as servers of real small models were seen to: it counts tokens, refuses null, and thinks aloud."""
+"""A local server that behaves as servers of small models were seen to: it counts tokens, refuses null, and thinks aloud."""
 
 from __future__ import annotations
 
