@@ -350,7 +350,7 @@ def changed(**said: str) -> Real:
 @pytest.mark.parametrize(
     ("said", "about", "verdict"),
     [
-        ({"sums": "number"}, "form of an answer", "fails"),
+        ({"sums": r"\boxed{...}"}, "form of an answer", "fails"),
         ({"prime": "<think>7 * 13</think>no"}, "thinks aloud", "mended"),
         ({"prime": "<think>7 * 13 ..."}, "thinks aloud", "fails"),
         ({"door": "Action: open door\nObservation: It opens."}, "acts", "mended"),

@@ -105,15 +105,15 @@ def _answers(chat: Chat) -> Finding:
 
 def _form(chat: Chat) -> Finding:
     replies = [
-        without_thoughts(_asked(chat, f"What is {a} + {b}? Answer with the number alone, in this form: \\boxed{{number}}").text)
+        without_thoughts(_asked(chat, f"What is {a} + {b}? Answer with the number alone, in this form: \\boxed{{...}}").text)
         for a, b in _SUMS
     ]
     right = sum(answer_in(reply) == str(a + b) for reply, (a, b) in zip(replies, _SUMS, strict=True))
     boxes = sum(boxed(reply) is not None for reply in replies)
-    copied = sum(answer_in(reply) == "number" for reply in replies)
+    copied = sum(answer_in(reply).strip(" .") == "" for reply in replies)
     said = f"{boxes} of {len(_SUMS)} answers stand in the box that was asked for, and {right} are right"
     if copied:
-        said += f"; {copied} repeat the word of the form"
+        said += f"; {copied} repeat the form as it is"
     return Finding("form of an answer", "ok" if boxes == right == len(_SUMS) else "mended" if right >= 3 else "fails", said)
 
 
@@ -181,7 +181,9 @@ def _results(chat: Chat) -> Finding:
     asked: Any = chat.with_tools([_TOOL]) if isinstance(chat, TakesTools) else chat
     text = without_thoughts(asked.complete(messages, _silent).text)
     used = "723" in text.replace(",", "").replace(" ", "")
-    return Finding(about, "ok" if used else "mended", f"it wrote {text[:100]!r}")
+    return Finding(
+        about, "ok" if used else "fails", f"it {'wrote' if used else 'did not use the result, but wrote'} {text[:100]!r}"
+    )
 
 
 def _length(chat: Chat, longest: int) -> Finding:
