@@ -41,6 +41,8 @@ def add_options(run: argparse.ArgumentParser) -> None:
     model.add_argument(
         "--act-only", action="store_true", help="in ScienceWorld and ALFWorld: the model writes actions without thoughts"
     )
+    about = "how it sees the cases: between fences before the task (text, the default), or as earlier turns of the chat"
+    model.add_argument("--show", choices=("text", "turns"), help=about)
     local = run.add_argument_group("with a language model in this process, also trained while it plays (REINFORCE + LoRA)")
     local.add_argument(
         "--gradient", metavar="FOLDER", help="a causal language model with its tokenizer; plays one run at a time"
@@ -67,7 +69,7 @@ def is_asked_for(options: argparse.Namespace) -> bool:
 def check(options: argparse.Namespace) -> None:
     """Refuse options that have no effect, or that exclude one another."""
     bench_search.check(options)
-    needs: dict[str, tuple[str, ...]] = dict.fromkeys(("base_url", "timeout", "prices", "act_only"), ("model",))
+    needs: dict[str, tuple[str, ...]] = dict.fromkeys(("base_url", "timeout", "prices", "act_only", "show"), ("model",))
     needs |= dict.fromkeys(("sampling", "judge"), ("model", "gradient"))
     needs |= {"training": ("gradient",), **dict.fromkeys(("instruction", "alone"), ("stream",))}
     for one, others in needs.items():
@@ -200,7 +202,7 @@ def solver_of(options: argparse.Namespace) -> Attempts:
     chat = chat_of(options, {**paper, **options.sampling})
     prices = Prices(*options.prices) if options.prices else None
     searching = bench_search.searching_of(options)
-    return Model(chat=chat, prices=prices, thinks=not options.act_only, searching=searching)
+    return Model(chat=chat, prices=prices, thinks=not options.act_only, show=options.show or "text", searching=searching)
 
 
 def chat_of(options: argparse.Namespace, sampling: Mapping[str, Any], retries: int = 6) -> OpenAICompatible:

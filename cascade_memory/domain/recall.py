@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from cascade_memory.domain.cost import Cost, Spent
 from cascade_memory.domain.display import counted, number, shorten
@@ -24,7 +24,7 @@ class RecalledCase:
     """A case that was chosen, with the ranker's predictions for it.
 
     ``utility`` is the predicted success if this case is shown (nan if the ranker does not predict it), ``uncertainty`` says how
-    unsure the ranker is about the case, and the cases are ordered by ``score``.
+    unsure the ranker is about the case, and the cases are ordered by ``score``. ``trust`` is the level of its source.
     """
 
     id: str
@@ -35,6 +35,7 @@ class RecalledCase:
     utility: float
     uncertainty: float
     score: float
+    trust: int = 3
 
     def entry(self) -> Entry:
         """Say how the case looks in a notebook."""
@@ -103,6 +104,7 @@ class Recall:
     arm: str = "live"  # or "holdout": this episode was drawn to run without memory
     error: str | None = None  # the failure, if any: with ``cases``, recording the recall failed; without, finding cases did
     template: Callable[[Sequence[RecalledCase]], str]
+    as_turns: Callable[[Sequence[RecalledCase], Collection[str]], list[dict[str, Any]]]
     explainer: Callable[[], Explanation]  # most recalls are never explained, so the table is built only when it is needed
     memory: Callable[[], Rewardable | None] | None = field(default=None, repr=False, compare=False)  # None: of a search
     spent: Spent | None = field(default=None, repr=False, compare=False)
@@ -118,6 +120,23 @@ class Recall:
         if self.spent is not None and not self.spent.rendered:
             self.spent.note_rendered(text)
         return text
+
+    def messages(self, *, tools: Collection[str] = ()) -> list[dict[str, Any]]:
+        """Return the cases as earlier turns of a chat, to put before the user's message; the most promising is the last one.
+
+        They are messages in the form of OpenAI's API. ``tools`` are the names of the tools that the model is offered: a case
+        whose steps called them becomes calls with their results. A case that failed, or whose source is less trusted than a
+        judge, comes first, between fences, as in ``render()``.
+
+        >>> from cascade_memory import CascadeMemory
+        >>> memory = CascadeMemory(embedder="hashing")
+        >>> _ = memory.add("cool some mug", "put it into the fridge")
+        >>> for message in memory.recall("cool some cup").messages():
+        ...     print(message)
+        {'role': 'user', 'content': 'cool some mug'}
+        {'role': 'assistant', 'content': 'put it into the fridge'}
+        """
+        return self.as_turns(self.cases, tools)
 
     def explain(self) -> Explanation:
         """Explain why these cases were chosen."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from cascade_memory.cycle.recall import Recalled, recall, without
 from cascade_memory.cycle.select import Selection, select
+from cascade_memory.cycle.turns import turns
 from cascade_memory.domain.calculating import calculating
 from cascade_memory.domain.cost import Spent
 from cascade_memory.domain.episode import id_taken
@@ -191,6 +192,7 @@ class Decider:
             abstained=choice is not None and choice.abstained and chosen.arm == "live",
             arm=chosen.arm,
             template=request.template,
+            as_turns=turns,
             explainer=lambda: _explanation(chosen, features),  # it must not keep the parts of a closed memory alive
             memory=None if request.search else request.memory,
             spent=spent,
@@ -213,6 +215,7 @@ class Decider:
                 utility=float(choice.utility[i]),
                 uncertainty=float(choice.uncertainty[i]),
                 score=float(choice.score[i]),
+                trust=case.trust,
             )
             for i, key in zip(choice.chosen.tolist(), keys, strict=True)
             if (case := stored.get(key)) is not None  # if it is None, another process has just forgotten the case

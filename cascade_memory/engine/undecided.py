@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.cycle.turns import turns
 from cascade_memory.domain.explanation import Explanation
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.recall import Recall
@@ -69,6 +70,7 @@ def failed_recall(request: RecallRequest, error: str) -> Recall:
         abstained=False,
         error=error,
         template=request.template,
+        as_turns=turns,
         explainer=lambda: nothing,
         memory=None if request.search else request.memory,
     )

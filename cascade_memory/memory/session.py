@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -78,6 +79,10 @@ class Session:
     def render(self) -> str:
         """Return the cases as fenced text."""
         return self.recall.render()
+
+    def messages(self, *, tools: Collection[str] = ()) -> list[dict[str, Any]]:
+        """Return the cases as earlier turns of a chat; see ``Recall.messages``."""
+        return self.recall.messages(tools=tools)
 
     def __repr__(self) -> str:
         """Summarise in one short line."""

@@ -262,6 +262,28 @@ def test_a_case_is_shown_in_the_form_that_is_asked_for():
     assert "> knock" not in shown
 
 
+def test_cases_may_be_shown_as_earlier_turns(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    words = ["card", "loan", "rate"]
+    lines = [json.dumps({"task": f"{words[n % 3]} number {n}?", "label": words[n % 3]}) for n in range(12)]
+    (tmp_path / "desk.jsonl").write_text("\n".join(lines))
+
+    def say(asked: Asked) -> str:
+        return str(asked["messages"][-1]["content"]).split()[0]
+
+    with serving(Real(say)) as real:
+        options = ["--stream", str(tmp_path / "desk.jsonl"), "--methods", "similarity", "--seeds", "1", "--jobs", "1", "--json"]
+        where = ["--model", "small", "--base-url", real.url, "--show", "turns", "--out", str(tmp_path / "o.jsonl")]
+        assert main(["bench", "run", *options, *where]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["declared"]["show"] == "turns"
+    shown = [asked["messages"] for asked in real.asked if len(asked["messages"]) > 2]
+    assert len(shown) == row["shown"].count("1") > 0
+    for messages in shown:
+        assert [one["role"] for one in messages[:3]] == ["system", "user", "assistant"]
+        assert messages[2]["content"] in words
+        assert "earlier tasks" not in json.dumps(messages)
+
+
 # -- R8: readers -----------------------------------------------------------------------------------------------------
 
 

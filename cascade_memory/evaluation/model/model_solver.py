@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from cascade_memory.cycle.reuse import render
+from cascade_memory.cycle.turns import turns
 from cascade_memory.domain.recall import RecalledCase
 from cascade_memory.domain.trajectory import Trajectory, solution_text
 from cascade_memory.domain.validation import clean_text
@@ -17,6 +18,8 @@ from cascade_memory.evaluation.model.asking import Asking
 from cascade_memory.evaluation.model.chat import Message, PromptTooLong
 from cascade_memory.evaluation.solver import Attempt
 from cascade_memory.evaluation.tasks.task import Item, Task
+
+Show: TypeAlias = Literal["text", "turns"]  # how cases reach a model: between fences before the task, or as earlier turns
 
 
 @runtime_checkable
@@ -67,8 +70,9 @@ class ModelSolver:
     found in the reply; if the task reveals the truth after a success, the case stores the truth.
     """
 
-    def __init__(self, task: Task, items: Sequence[Item], asking: Asking) -> None:
+    def __init__(self, task: Task, items: Sequence[Item], asking: Asking, *, show: Show = "text") -> None:
         self._task, self._items, self._asking = task, items, asking
+        self._show: Show = show
         self._answer = task.answer if isinstance(task, FindsAnswers) else answer_in
         self._reveals = bool(getattr(task, "reveals_truth", False))
 
@@ -78,7 +82,7 @@ class ModelSolver:
         right = normal(item.solution)
         fitting = any(normal(solution_text(case.solution)) == right for case in cases) if cases else None
         try:
-            reply = self._asking(messages_for(self._task, item, cases))
+            reply = self._asking(messages_for(self._task, item, cases, self._show))
         except PromptTooLong:
             return Attempt(False, None, fitting)
         reward = self._task.reward(reply, item)
@@ -89,8 +93,10 @@ class ModelSolver:
         return Attempt(reward >= 1.0, answer or None, fitting)
 
 
-def messages_for(task: Task, item: Item, cases: Sequence[RecalledCase]) -> list[Message]:
+def messages_for(task: Task, item: Item, cases: Sequence[RecalledCase], show: Show = "text") -> list[Message]:
     """Build the messages for a task, with or without cases: the model is told the same about the task and its options.
+
+    As turns, the tasks of cases are asked like this one.
 
     >>> class Sums:
     ...     name, instruction, max_steps = "sums", "Add.", 1
@@ -99,17 +105,23 @@ def messages_for(task: Task, item: Item, cases: Sequence[RecalledCase]) -> list[
     """
     if isinstance(task, ShowsExamples):
         cases = [case if isinstance(case.solution, Trajectory) else _shown(case, task) for case in cases]
-    question = task.question(item) if isinstance(task, AsksQuestions) else item.query
-    return prompt(item.context or task.instruction, question, cases)
+    if isinstance(task, AsksQuestions):
+        if show == "turns":
+            cases = [replace(case, query=task.question(replace(item, query=case.query))) for case in cases]
+        return prompt(item.context or task.instruction, task.question(item), cases, show)
+    return prompt(item.context or task.instruction, item.query, cases, show)
 
 
-def prompt(instruction: str, query: str, cases: Sequence[RecalledCase]) -> list[Message]:
+def prompt(instruction: str, query: str, cases: Sequence[RecalledCase], show: Show = "text") -> list[Message]:
     """Build the messages for a model. A case that failed (in-context reinforcement learning) is shown as a wrong answer.
 
     >>> prompt("Add.", "1 + 1", ())
     [{'role': 'system', 'content': 'Add.'}, {'role': 'user', 'content': '1 + 1'}]
     """
-    return [{"role": "system", "content": instruction}, {"role": "user", "content": f"{render(cases)}{query}"}]
+    system: Message = {"role": "system", "content": instruction}
+    if show == "turns":
+        return [system, *turns(cases), {"role": "user", "content": query}]
+    return [system, {"role": "user", "content": f"{render(cases)}{query}"}]
 
 
 def _shown(case: RecalledCase, task: ShowsExamples) -> RecalledCase:

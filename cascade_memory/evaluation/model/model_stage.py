@@ -20,7 +20,7 @@ from cascade_memory.evaluation.model.acting import ActingSolver, Scene
 from cascade_memory.evaluation.model.asking import Asking, Prices
 from cascade_memory.evaluation.model.chat import Chat
 from cascade_memory.evaluation.model.coding import CodeSolver
-from cascade_memory.evaluation.model.model_solver import ModelSolver, messages_for, truths_of
+from cascade_memory.evaluation.model.model_solver import ModelSolver, Show, messages_for, truths_of
 from cascade_memory.evaluation.model.scenes import HouseholdScene, ScienceScene
 from cascade_memory.evaluation.search.settings import Searching
 from cascade_memory.evaluation.tasks.recurring import recurs
@@ -56,6 +56,7 @@ class Model:
     chat: Chat
     prices: Prices | None = None
     thinks: bool = True  # whether it writes a thought before each action in an environment (ReAct)
+    show: Show = "text"  # or "turns": how it sees the cases, in tasks that are asked and answered
     searching: Searching = field(default_factory=Searching)  # how it searches in deep search, and who judges its answers there
 
     def __post_init__(self) -> None:
@@ -70,7 +71,8 @@ class Model:
     @property
     def declared(self) -> Mapping[str, Any]:
         """The sampling settings, for the row."""
-        return {**self.chat.settings, **({} if self.thinks else {"thinks": False}), **self.searching.declared}
+        chosen = {**({} if self.thinks else {"thinks": False}), **({} if self.show == "text" else {"show": self.show})}
+        return {**self.chat.settings, **chosen, **self.searching.declared}
 
     def stage(self, task: Task, run: Run, folders: Folders) -> Stage:
         """Build the stage: the task's stream with this solver."""
@@ -82,7 +84,7 @@ class Model:
         judging = judge.keep_log(log.with_name(f"judge-{log.name}")) if isinstance(judge, KeepsLog) else None
         return Stage(
             queries=[item.query for item in items],
-            solver=ModelSolver(task, items, asking),
+            solver=ModelSolver(task, items, asking, show=self.show),
             embedder=embedder,
             declared=self.declared,
             solutions=truths_of(task, items),

@@ -1,0 +1,73 @@
+"""Step 3, reuse, as a conversation: each case is an earlier turn of the chat, the task as the user's and then the answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from typing import Any, TypeAlias
+
+from cascade_memory.cycle.reuse import MAX_CASE_CHARS, MAX_TOTAL_CHARS, is_failure, render
+from cascade_memory.domain.recall import RecalledCase
+from cascade_memory.domain.trajectory import Trajectory
+from cascade_memory.domain.trust import LEVELS
+from cascade_memory.visible import fitting, legible
+
+Turn: TypeAlias = "dict[str, Any]"
+
+# A turn looks as if it had happened, so it says more than a text between fences: that takes a source that judges or knows.
+TRUSTED = LEVELS["judge"]
+_NOTED = "I keep these cases in mind."
+_NO_ANSWER = "Done."
+
+
+def turns(
+    cases: Sequence[RecalledCase],
+    tools: Collection[str] = (),
+    *,
+    max_case_chars: int = MAX_CASE_CHARS,
+    max_total_chars: int = MAX_TOTAL_CHARS,
+) -> list[Turn]:
+    """Write the cases as earlier turns of a chat, in the form of OpenAI's API, the most promising last.
+
+    Steps that called one of ``tools`` become calls with their results, if all steps of the case did; other steps become text.
+    Cases that failed, and those whose source is not trusted so far, come first, as text between fences. A case that no longer
+    fits is left out.
+    """
+    fenced = [case for case in cases if is_failure(case) or case.trust < TRUSTED]
+    found: list[list[Turn]] = []
+    used = 0
+    for number, case in enumerate(one for one in cases if one not in fenced):
+        turn = _turn(case, f"case_{number + 1}", tools, max_case_chars)
+        size = sum(len(json.dumps(one, ensure_ascii=False)) for one in turn)
+        if found and used + size > max_total_chars:
+            break
+        used += size
+        found.insert(0, turn)
+    text = render(fenced, max_case_chars=max_case_chars, max_total_chars=max(max_case_chars, max_total_chars - used))
+    first = [{"role": "user", "content": text}, {"role": "assistant", "content": _NOTED}] if text else []
+    return [*first, *(one for turn in found for one in turn)]
+
+
+def _turn(case: RecalledCase, name: str, tools: Collection[str], limit: int) -> list[Turn]:
+    query = fitting(case.query, limit // 2)
+    asked: Turn = {"role": "user", "content": query}
+    left = max(limit - len(query), limit // 4)
+    if isinstance(case.solution, str):
+        return [asked, {"role": "assistant", "content": fitting(case.solution, left)}]
+    calls = _calls(case.solution, name, left) if all(step.tool in tools for step in case.solution.steps) else []
+    return [asked, *(calls or [{"role": "assistant", "content": fitting(case.solution.as_text(), left)}])]
+
+
+def _calls(solution: Trajectory, name: str, limit: int) -> list[Turn]:
+    """Write a trajectory of tool calls: each call with its result, and the answer at the end; nothing if it is too long."""
+    each = limit // (2 * len(solution.steps) + 1)
+    written: list[Turn] = []
+    for number, step in enumerate(solution.steps, start=1):
+        arguments = legible(json.dumps(dict(step.arguments), ensure_ascii=False, sort_keys=True))
+        if len(arguments) > each:  # half of them would be no JSON
+            return []
+        call = {"id": f"{name}_{number}", "type": "function", "function": {"name": step.tool, "arguments": arguments}}
+        thought = fitting(step.thought, each) if step.thought else ""
+        written.append({"role": "assistant", "content": thought, "tool_calls": [call]})
+        written.append({"role": "tool", "tool_call_id": call["id"], "content": fitting(step.observation, each) or "(nothing)"})
+    return [*written, {"role": "assistant", "content": fitting(solution.answer, each) if solution.answer else _NO_ANSWER}]

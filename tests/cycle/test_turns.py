@@ -1,0 +1,114 @@
+"""Cases as earlier turns of a chat: whose word may be a turn, in which order, and what becomes of tool calls and long texts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from cascade_memory import CascadeMemory, Step, Trajectory
+from cascade_memory.cycle.turns import turns
+from cascade_memory.domain.recall import RecalledCase
+
+NUMBERS = dict.fromkeys(("similarity", "utility", "uncertainty", "score"), 0.0)
+SEARCHED = Trajectory(
+    [
+        Step(tool="search", arguments={"q": "mug"}, observation="It is on the shelf.", thought="Where is it?"),
+        Step(tool="move", arguments={"what": "mug", "to": "fridge"}, observation=""),
+    ],
+    answer="It is cool.",
+)
+
+
+def case(query: str = "cool some mug", solution: Any = "put it into the fridge", **about: Any) -> RecalledCase:
+    return RecalledCase(**{"id": query, "query": query, "solution": solution, "metadata": {}, **NUMBERS, **about})
+
+
+def test_the_most_promising_case_is_the_last_turn():
+    assert turns([case("best", "a"), case("second", "b")]) == [
+        {"role": "user", "content": "second"},
+        {"role": "assistant", "content": "b"},
+        {"role": "user", "content": "best"},
+        {"role": "assistant", "content": "a"},
+    ]
+    assert turns([]) == []
+
+
+def test_steps_become_calls_with_their_results_if_the_model_has_the_tools():
+    asked, first, seen, second, nothing, last = turns([case(solution=SEARCHED)], ["search", "move"])
+    assert (asked["role"], first["role"], seen["role"], last) == (
+        *("user", "assistant", "tool"),
+        {"role": "assistant", "content": "It is cool."},
+    )
+    assert first["content"] == "Where is it?"
+    assert first["tool_calls"][0]["function"] == {"name": "search", "arguments": '{"q": "mug"}'}
+    assert seen == {"role": "tool", "tool_call_id": first["tool_calls"][0]["id"], "content": "It is on the shelf."}
+    assert nothing["tool_call_id"] == second["tool_calls"][0]["id"] != seen["tool_call_id"]
+    assert nothing["content"]
+
+
+def test_calls_have_ids_of_their_own_in_every_case():
+    found = turns([case("a", SEARCHED), case("b", SEARCHED)], ["search", "move"])
+    ids = [call["id"] for message in found for call in message.get("tool_calls", ())]
+    assert len(ids) == len(set(ids)) == 4
+    assert sorted(ids) == sorted(message["tool_call_id"] for message in found if message["role"] == "tool")
+
+
+@pytest.mark.parametrize("tools", [[], ["search"]])
+def test_without_the_tools_they_become_text(tools: list[str]):
+    asked, answered = turns([case(solution=SEARCHED)], tools)
+    assert asked["content"] == "cool some mug"
+    assert 'search({"q": "mug"})' in answered["content"]
+    assert "Answer: It is cool." in answered["content"]
+
+
+def test_what_failed_and_whom_nobody_trusts_stays_between_fences():
+    trusted, told, failed = case("a", "yes"), case("b", "from a user", trust=1), case("c", "no", metadata={"solved": False})
+    fenced, noted, asked, answered = turns([told, trusted, failed])
+    assert fenced["role"] == "user"
+    assert "data recorded from earlier tasks" in fenced["content"]
+    assert "from a user" in fenced["content"]
+    assert "Answer that was wrong:\nno" in fenced["content"]
+    assert noted["role"] == "assistant"
+    assert (asked["content"], answered["content"]) == ("a", "yes")
+
+
+@pytest.mark.parametrize(("source", "is_turn"), [("user", False), ("judge", True), ("host", True), ("human", True)])
+def test_the_source_of_a_case_decides(source: str, is_turn: bool):
+    with CascadeMemory(embedder="hashing") as memory:
+        memory.recall("cool some mug").reward(1.0, solution="put it into the fridge", source=source)
+        recall = memory.recall("cool some mug")
+        asked, answered = recall.messages()
+    if is_turn:
+        assert (asked["content"], answered["content"]) == ("cool some mug", "put it into the fridge")
+    else:
+        assert asked["content"] == recall.render()
+
+
+def test_long_cases_are_cut_and_those_that_do_not_fit_left_out():
+    long = [case(f"task {n} " + "x" * 9_000, "y" * 9_000) for n in range(9)]
+    found = turns(long)
+    assert found[-2]["content"].startswith("task 0 ")
+    assert sum(len(one["content"]) for one in found) < 20_000
+    assert all("characters cut" in one["content"] for one in found)
+    huge = Trajectory([Step(tool="write", arguments={"text": "z" * 50_000}, observation="ok")])
+    (_, answered) = turns([case(solution=huge)], ["write"])
+    assert "tool_calls" not in answered, "arguments that are cut would be no JSON"
+    assert len(answered["content"]) < 5_000
+
+
+def test_the_arguments_stay_json():
+    odd = Trajectory([Step(tool="say", arguments={"text": 'bye<|im_end|>\u200b"}', "n": [1, None]}, observation="ok")])
+    (_, called, _, _) = turns([case(solution=odd)], ["say"])
+    arguments = json.loads(called["tool_calls"][0]["function"]["arguments"])
+    assert arguments["n"] == [1, None]
+    assert "<|im_end|>" not in json.dumps(called)
+
+
+def test_an_episode_has_them_as_well():
+    with CascadeMemory(embedder="hashing") as memory:
+        memory.add("cool some mug", "put it into the fridge")
+        with memory.episode("cool some mug") as episode:
+            assert [one["role"] for one in episode.messages()] == ["user", "assistant"]
+            episode.solution = "put it into the fridge"
