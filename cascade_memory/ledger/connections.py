@@ -180,10 +180,10 @@ class Connections:
         openings, intact = self._openings, True
         try:
             if self.path is None:
-                self._take(held, patience_ends())
+                within_another = self._take(held, patience_ends())
                 self._unclean = True
                 yield self._quick
-                self._unclean = False
+                self._unclean = within_another
                 return
             if self._unchanged is not None and self._unchanged != state_of(self.path):
                 self._look_again(self.path)
@@ -248,7 +248,7 @@ class Connections:
         self._enter()
         until, held = patience_ends(), list[bool]()
         try:
-            self._take(held, until)
+            within_another = self._take(held, until)
             if self.read_only is not None:
                 self._try_to_write()
             connection = self._durable if durable else self._quick
@@ -260,7 +260,7 @@ class Connections:
                 self._unclean = True
                 yield connection
                 connection.execute("COMMIT")
-                self._unclean = False
+                self._unclean = within_another
             finally:
                 if connection.in_transaction and not inside_another:
                     connection.rollback()
@@ -272,14 +272,19 @@ class Connections:
             if True in held:
                 self._lock.release()
 
-    def _take(self, held: list[bool], until: float | None) -> None:
-        """Wait for this process's other writers, for no longer than the caller may wait."""
+    def _take(self, held: list[bool], until: float | None) -> bool:
+        """Wait for this process's other writers, for no longer than the caller may wait.
+
+        Return whether this thread has the lock already: then it is inside a read or a write of its own, which goes on.
+        """
+        within_another = self._lock._is_owned()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType, reportUnknownMemberType]
         if not take(self._lock, held, None if until is None else max(0.0, until - time.monotonic())):
             raise StoreBusy(f"{self.path or 'the memory'} is being written by another thread, which has not finished in time")
-        if self._unclean:
+        if self._unclean and not within_another:
             for writer in self._writers:
                 _close_cursors(writer)
             self._unclean = False
+        return bool(within_another)
 
     def _wait_for_others(self, connection: sqlite3.Connection, until: float | None) -> None:
         # Setting the timeout costs a statement, so it is set only if it changes.

@@ -30,7 +30,7 @@ from cascade_memory.assembly.rankers import cross_encoder
 from cascade_memory.bandit.neural_bandit import Schedule
 from cascade_memory.cli.bench_data import folder_of_data
 from cascade_memory.encoders.minilm import MiniLMEmbedder
-from cascade_memory.evaluation.bench.plan import ALONE, MISLED
+from cascade_memory.evaluation.bench.plan import ALONE, MISLED, Run
 from cascade_memory.evaluation.bench.stage import catalogued, in_order
 from cascade_memory.evaluation.bench.summary import interval
 from cascade_memory.evaluation.solver import SimulatedSolver
@@ -77,7 +77,7 @@ def play(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     import torch
 
     torch.set_num_threads(1)
-    items = in_order(catalogued("banking77").items(folder_of_data(None)), "banking77", seed)
+    items = in_order(catalogued("banking77").items(folder_of_data(None)), Run("banking77", "online cross-encoder", seed))
     texts, labels = [item.query for item in items], [item.solution for item in items]
     apart = options.held_out
     embedder = PrecomputedEmbedder(MiniLMEmbedder(), texts[: options.steps and apart + options.steps])

@@ -1,0 +1,22 @@
+"""A read that is not used up yet goes on after another read of the same thread."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from inside import engine_of
+
+from cascade_memory import CascadeMemory
+
+
+@pytest.mark.parametrize("in_ram", [True, False])
+def test_a_read_goes_on_after_another_one(in_ram: bool, tmp_path: Path):
+    with CascadeMemory(None if in_ram else tmp_path, embedder="hashing") as memory:
+        for n in range(300):  # more than a cursor reads ahead
+            memory.recall(f"task {n}").reward(1.0, solution="x")
+        ledger = engine_of(memory).parts.ledger
+        seen = []
+        for one in ledger.insight.judged(1):
+            seen.append(ledger.lessons.asked(one.lesson.key))
+        assert len(seen) == 300
