@@ -74,7 +74,6 @@ def test_what_the_prompt_offers_works(code: str, gives: str, records: Records):
         ("t = LoadDB('patients')\nif t['GENDER'] == 'm':\n    answer = 1", "a truth for each row: use .any() or .all()"),
         ("t = LoadDB('patients')\nanswer = GetValue(t[t['GENDER'] == 'm'], 'DOB')", "choose them with FilterDB"),
         ("answer = LoadDB('patients').AGE", "it has columns, drop_duplicates"),
-        ("t = LoadDB('patients')\nanswer = t._column", 'attributes that begin with "_"'),
         ("t = LoadDB('patients')\nt['GENDER'] = 1\nanswer = 1", "TypeError"),
         ("answer = __name__.__class__", 'attributes that begin with "_"'),
         ("answer = __builtins__", 'names that begin with "__"'),

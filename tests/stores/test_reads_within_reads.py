@@ -16,7 +16,5 @@ def test_a_read_goes_on_after_another_one(in_ram: bool, tmp_path: Path):
         for n in range(300):  # more than a cursor reads ahead
             memory.recall(f"task {n}").reward(1.0, solution="x")
         ledger = engine_of(memory).parts.ledger
-        seen = []
-        for one in ledger.insight.judged(1):
-            seen.append(ledger.lessons.asked(one.lesson.key))
+        seen = [ledger.lessons.asked(one.lesson.key) for one in ledger.insight.judged(1)]
         assert len(seen) == 300
