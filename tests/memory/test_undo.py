@@ -198,12 +198,16 @@ def test_others_write_while_a_source_is_undone(on_disk: Callable[..., CascadeMem
 
 @pytest.mark.long
 def test_after_a_real_stream_honest_cases_are_back(data: Path, tmp_path: Path):
-    clean = play(data, "banking77", 0, poison=0.0, undo=False, each=150, max_cases=50)
-    undone = play(data, "banking77", 0, poison=0.1, undo=True, each=150, max_cases=50, folder=tmp_path / "memory")
-    assert undone.receipt is not None
-    assert undone.receipt.brought_back
-    assert undone.honest[0] < undone.honest[1] == 50
-    assert undone.after >= clean.after - 0.06  # 150 tasks: one of them is 0.7 points
+    differences: list[float] = []
+    for seed in range(6):  # one order of 150 tasks alone says little: 0.7 points a task
+        clean = play(data, "banking77", seed, poison=0.0, undo=False, each=150, max_cases=50)
+        folder = tmp_path / str(seed)
+        undone = play(data, "banking77", seed, poison=0.1, undo=True, each=150, max_cases=50, folder=folder)
+        assert undone.receipt is not None
+        assert undone.receipt.brought_back
+        assert undone.honest[0] < undone.honest[1] == 50
+        differences.append(undone.after - clean.after)
+    assert np.mean(differences) >= -0.03, differences
 
 
 @pytest.mark.long
