@@ -8,8 +8,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
+
+from local_http import Handler, running
 
 KEY = "sk-right-key"
 SLOW = 1.0  # seconds that a slow reply takes
@@ -32,13 +33,13 @@ def content(say: str, prompt: str) -> bytes:
     return json.dumps({**head, "choices": [choice], "usage": usage}).encode()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Answering(Handler):
     told: ClassVar[Server]
     say: ClassVar[Callable[[str], str]]
     lock: ClassVar[threading.Lock]
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        asked = self.asked()
         with self.lock:
             self.told.asked.append(asked)
             self.told.keys.append(self.headers["Authorization"])
@@ -86,31 +87,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(*said, **{"Retry-After": {"long wait": "3600", "rate limit": "0.01"}.get(how, "")})
 
     def _send(self, status: int, body: bytes, length: int | None = None, **headers: str) -> None:
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body) if length is None else length))
-        for name, value in headers.items():
-            if value:
-                self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: Any) -> None:
-        """Stay silent."""
+        self.send(status, body, length=length, **{name: value for name, value in headers.items() if value})
 
 
 @contextlib.contextmanager
 def serving(say: Callable[[str], str], fault: Callable[[int], str | None] = lambda n: None) -> Iterator[Server]:
     """Serve a model that answers the last message with ``say``."""
-    kind = type("Handler", (_Handler,), {"say": staticmethod(say), "lock": threading.Lock()})
-    http = ThreadingHTTPServer(("127.0.0.1", 0), kind)
-    http.daemon_threads = True
-    server = Server(f"http://127.0.0.1:{http.server_port}/v1", fault)
-    kind.told = server
-    thread = threading.Thread(target=http.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield server
-    finally:
-        http.shutdown()
-        http.server_close()
-        thread.join()
+    kind = type("Answering", (_Answering,), {"say": staticmethod(say), "lock": threading.Lock()})
+    with running(kind) as url:
+        kind.told = Server(url, fault)
+        yield kind.told

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages
+from local_http import Handler, running
 
 
 @contextlib.contextmanager
@@ -17,9 +16,9 @@ def serving(reply: Callable[[Sequence[BaseMessage]], AIMessage]) -> Iterator[tup
     """Yield the server's base URL and the list of requests that it received."""
     received: list[dict[str, Any]] = []
 
-    class Handler(BaseHTTPRequestHandler):
+    class Answering(Handler):
         def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            asked = self.asked()
             received.append(asked)
             message = reply(convert_to_messages(asked["messages"]))
             calls = [
@@ -35,7 +34,8 @@ def serving(reply: Callable[[Sequence[BaseMessage]], AIMessage]) -> Iterator[tup
                 events = [
                     json.dumps({**head, "object": "chat.completion.chunk", "choices": [{"index": 0, **one}]}) for one in chunks
                 ]
-                self._send("text/event-stream", "".join(f"data: {event}\n\n" for event in [*events, "[DONE]"]))
+                stream = "".join(f"data: {event}\n\n" for event in [*events, "[DONE]"])
+                self.send(200, stream.encode(), Content_Type="text/event-stream")
                 return
             answer = {
                 **head,
@@ -43,25 +43,7 @@ def serving(reply: Callable[[Sequence[BaseMessage]], AIMessage]) -> Iterator[tup
                 "choices": [{"index": 0, "message": said, "finish_reason": why}],
                 "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
             }
-            self._send("application/json", json.dumps(answer))
+            self.send(200, json.dumps(answer).encode(), Content_Type="application/json")
 
-        def _send(self, kind: str, text: str) -> None:
-            body = text.encode()
-            self.send_response(200)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: Any) -> None:
-            """Stay silent."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1", received
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with running(Answering) as url:
+        yield url, received

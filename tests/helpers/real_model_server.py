@@ -7,8 +7,9 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from local_http import Handler, running
 
 Asked = dict[str, Any]
 Say = Callable[[Asked], "str | dict[str, Any]"]
@@ -50,27 +51,11 @@ class Real:
 def serving(real: Real) -> Iterator[Real]:
     """Serve on a free port."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Answering(Handler):
         def do_POST(self) -> None:
-            status, body = real.answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            raw = json.dumps(body).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(raw)))
-            self.end_headers()
-            with contextlib.suppress(OSError):
-                self.wfile.write(raw)
+            status, body = real.answer(self.asked())
+            with contextlib.suppress(OSError):  # who asked may have gone
+                self.send(status, json.dumps(body).encode())
 
-        def log_message(self, *_: Any) -> None:
-            """Stay silent."""
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    http.daemon_threads = True
-    real.url = f"http://127.0.0.1:{http.server_port}/v1"
-    thread = threading.Thread(target=http.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with running(Answering) as real.url:
         yield real
-    finally:
-        http.shutdown()
-        http.server_close()
-        thread.join()
