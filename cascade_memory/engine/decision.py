@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.cycle.chat_turns import turns
 from cascade_memory.cycle.recall import Recalled, recall, without
 from cascade_memory.cycle.select import Selection, select
-from cascade_memory.cycle.turns import turns
 from cascade_memory.domain.calculating import calculating
 from cascade_memory.domain.cost import Spent
 from cascade_memory.domain.episode import id_taken

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.cycle.turns import turns
+from cascade_memory.cycle.chat_turns import turns
 from cascade_memory.domain.explanation import Explanation
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.recall import Recall

@@ -36,7 +36,7 @@ def soon_in_reward_thread(call: Callable[[], object]) -> None:
 
 
 async def _done(workers: Workers, call: Callable[[], T], *, ends_named: bool = False) -> T:
-    import asyncio  # loaded already where a loop runs, and a sixth of what loads with the package where none does
+    import asyncio  # slow to load; where a loop runs, it is loaded already
 
     loop = asyncio.get_running_loop()
     over: asyncio.Future[None] = loop.create_future()

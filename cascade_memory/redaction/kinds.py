@@ -118,12 +118,9 @@ def _any_of(forms: tuple[Form, ...]) -> re.Pattern[bytes]:
     return re.compile("|".join(branches).encode())
 
 
-# Compiled when the first text has a run: most processes never see one.
-
-
 @functools.cache
 def in_run() -> re.Pattern[bytes]:
-    """Return the pattern of all tokens that stand within a run."""
+    """Return the pattern of all tokens that stand within a run. It is compiled when the first text has one."""
     return _any_of(IN_RUNS)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cascade_memory import CascadeMemory, Step, Trajectory
-from cascade_memory.cycle.turns import turns
+from cascade_memory.cycle.chat_turns import turns
 from cascade_memory.domain.recall import RecalledCase
 
 NUMBERS = dict.fromkeys(("similarity", "utility", "uncertainty", "score"), 0.0)

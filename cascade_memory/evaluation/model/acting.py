@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 from cascade_memory.cycle.reuse import render
@@ -13,7 +12,7 @@ from cascade_memory.domain.trajectory import Step, Trajectory
 from cascade_memory.domain.validation import clean_text
 from cascade_memory.evaluation.model.asking import Asking
 from cascade_memory.evaluation.model.chat import Message, PromptTooLong
-from cascade_memory.evaluation.model.model_solver import prompt
+from cascade_memory.evaluation.model.model_solver import as_answered, prompt
 from cascade_memory.evaluation.solver import Attempt
 from cascade_memory.visible import shortened
 
@@ -134,13 +133,23 @@ class ActingSolver:
 
     def _first(self, task: str, cases: Sequence[RecalledCase]) -> list[Message]:
         """Build the first messages. In a world, a case is shown whole: its trajectory is long, and each step may matter."""
-        cases = [_as_answered(case, self._thinks and self._world is not None) for case in cases]
+        cases = [as_answered(case, self._as_said) for case in cases]
         if self._world is None or any(case.metadata.get("solved") is False for case in cases):
             return prompt(self._instruction, task, cases)
         if self._thinks and not cases:
             task = f"An example of a solved task:\n\n{self._world.example}\nThe task to do now:\n\n{task}"
         shown = render(cases, max_case_chars=_MOST_OF_A_CASE, max_total_chars=2 * _MOST_OF_A_CASE)
         return [{"role": "system", "content": self._instruction}, {"role": "user", "content": f"{shown}{task}"}]
+
+    def _as_said(self, step: Step) -> str:
+        """Write a step of a case; a thought alone is an action in a world, and left out for a model that does not think."""
+        if step.action:
+            said = [f"Thought: {step.thought}" if step.thought else "", f"Action: {step.action}"]
+        elif self._thinks and self._world is not None:
+            said = [f"Action: think: {step.thought}"]
+        else:
+            return ""
+        return "\n".join(filter(None, [*said, step.observation]))
 
     def _with_choice(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Add the possible actions to the last message; those of earlier steps are not shown again."""
@@ -150,21 +159,6 @@ class ActingSolver:
         last = messages[-1]
         content = f"{last['content']}\n\nPossible actions now:\n" + "\n".join(listed)
         return [*messages[:-1], {"role": last["role"], "content": content}]
-
-
-def _as_answered(case: RecalledCase, with_thoughts: bool) -> RecalledCase:
-    """Write the steps of a case as the model must write its own: a model copies the form that it sees."""
-    if not isinstance(case.solution, Trajectory):
-        return case
-    lines: list[str] = []
-    for step in case.solution.steps:
-        if step.thought and step.action:
-            lines.append(f"Thought: {step.thought}")
-        elif step.thought and with_thoughts:  # in a world a thought is an action
-            lines.append(f"Action: think: {step.thought}")
-        lines += [f"Action: {step.action}"] if step.action else []
-        lines += [step.observation] if step.observation and (step.action or with_thoughts) else []
-    return replace(case, solution="\n".join(lines) or case.solution.as_text())
 
 
 def writes_observations(reply: str) -> bool:

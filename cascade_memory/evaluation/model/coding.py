@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from cascade_memory.domain.recall import RecalledCase
-from cascade_memory.domain.trajectory import Trajectory
+from cascade_memory.domain.trajectory import Step
 from cascade_memory.domain.validation import clean_text
 from cascade_memory.evaluation.environments.hospital.questions import Question
 from cascade_memory.evaluation.environments.hospital.records import Records
@@ -16,7 +15,7 @@ from cascade_memory.evaluation.environments.sandbox.sandbox import Ran
 from cascade_memory.evaluation.judging.answers import code_in
 from cascade_memory.evaluation.model.asking import Asking
 from cascade_memory.evaluation.model.chat import Message, PromptTooLong
-from cascade_memory.evaluation.model.model_solver import prompt
+from cascade_memory.evaluation.model.model_solver import as_answered, prompt
 from cascade_memory.evaluation.solver import Attempt
 
 _TOOLS = """\
@@ -69,7 +68,7 @@ class CodeSolver:
     def attempt(self, place: int, cases: Sequence[RecalledCase]) -> Attempt:
         """Attempt the question at this place of the stream."""
         question = self._questions[place]
-        asked = prompt(INSTRUCTION, question.text, [_as_answered(case) for case in cases])
+        asked = prompt(INSTRUCTION, question.text, [as_answered(case, _as_code) for case in cases])
         written, times = "", 0
 
         def write(ran: Ran | None) -> str:
@@ -91,9 +90,5 @@ class CodeSolver:
             return Attempt(False, None)
 
 
-def _as_answered(case: RecalledCase) -> RecalledCase:
-    """Write the rounds of a case as the model must write its own: a model copies the form that it sees."""
-    if not isinstance(case.solution, Trajectory):
-        return case
-    rounds = [f"```python\n{step.action}\n```\n{step.observation}".strip() for step in case.solution.steps]
-    return replace(case, solution="\n".join(rounds))
+def _as_code(step: Step) -> str:
+    return f"```python\n{step.action}\n```\n{step.observation}".strip()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
+from cascade_memory.cycle.chat_turns import turns
 from cascade_memory.cycle.reuse import render
-from cascade_memory.cycle.turns import turns
 from cascade_memory.domain.recall import RecalledCase
-from cascade_memory.domain.trajectory import Trajectory, solution_text
+from cascade_memory.domain.trajectory import Step, Trajectory, solution_text
 from cascade_memory.domain.validation import clean_text
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.judging.answers import answer_in
@@ -122,6 +122,14 @@ def prompt(instruction: str, query: str, cases: Sequence[RecalledCase], show: Sh
     if show == "turns":
         return [system, *turns(cases), {"role": "user", "content": query}]
     return [system, {"role": "user", "content": f"{render(cases)}{query}"}]
+
+
+def as_answered(case: RecalledCase, write: Callable[[Step], str]) -> RecalledCase:
+    """Write the steps of a case as the model must write its own: a model copies the form that it sees."""
+    if not isinstance(case.solution, Trajectory):
+        return case
+    written = "\n".join(filter(None, map(write, case.solution.steps)))
+    return replace(case, solution=written or case.solution.as_text())
 
 
 def _shown(case: RecalledCase, task: ShowsExamples) -> RecalledCase:

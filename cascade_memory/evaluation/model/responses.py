@@ -123,7 +123,7 @@ def _complaint(body: bytes) -> str:
     try:
         error = json.loads(body)["error"]
         found = cast("dict[str, Any]", error) if isinstance(error, dict) else {"message": error}
-        return " ".join(str(found[name]) for name in ("message", "code", "type") if found.get(name))[:500]
+        return " ".join(str(found[name]) for name in ("message", "code") if found.get(name))[:500]
     except (ValueError, RecursionError, LookupError, TypeError):
         return text[:500] or "no explanation"
 

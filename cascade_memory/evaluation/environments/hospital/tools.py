@@ -96,7 +96,8 @@ class Tools:
     def filter(self, table: object, conditions: object) -> TableHandle:
         """Keep the rows that meet conditions."""
         given = selection = self._selection(table, "FilterDB")
-        text = _text(conditions, "FilterDB needs its conditions as one text")
+        joined = "||".join(conditions) if isinstance(conditions, list) else conditions
+        text = _text(joined, "FilterDB needs its conditions as one text")
         if text.count("||") >= _MOST_CONDITIONS or len(selection.sql) + len(text) > _MOST_CHARACTERS:
             raise ToolFailed(f"FilterDB: there are too many conditions; at most {_MOST_CONDITIONS} are allowed")
         try:

@@ -79,8 +79,8 @@ def _packed(value: Any) -> Any:
         if not value.is_whole:
             raise TypeError("tools take whole tables, not the rows that were chosen by a condition: choose them with FilterDB")
         return {"table": value.handle}
-    if isinstance(value, list) and value and all(type(one) is str for one in value):
-        return "||".join(value)  # FilterDB's conditions as a list
+    if isinstance(value, list) and all(type(one) is str for one in value):
+        return list(value)
     if type(value) not in _PLAIN:
         raise TypeError(f"tools take texts, numbers and tables, not {type(value).__name__}")
     return value

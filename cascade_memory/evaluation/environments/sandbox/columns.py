@@ -9,6 +9,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 
+def mean(values: Iterable[Any]) -> float:
+    """Compute the mean."""
+    numbers = list(values)
+    if not numbers:
+        raise ValueError("the mean of no values")
+    return sum(numbers) / len(numbers)
+
+
+def median(values: Iterable[Any]) -> Any:
+    """Compute the median."""
+    numbers = sorted(values)
+    if not numbers:
+        raise ValueError("the median of no values")
+    half = len(numbers) // 2
+    return numbers[half] if len(numbers) % 2 else (numbers[half - 1] + numbers[half]) / 2
+
+
 class Column(list[Any]):
     """The values of a column: a list that also knows what a series of pandas knows."""
 
@@ -135,13 +152,12 @@ class Column(list[Any]):
     def mean(self) -> float:
         """Compute the mean of the values that are there."""
         known = self._known()
-        return sum(known) / len(known) if known else math.nan
+        return mean(known) if known else math.nan
 
     def median(self) -> Any:
         """Compute the median of the values that are there."""
-        known = sorted(self._known())
-        half = len(known) // 2
-        return math.nan if not known else known[half] if len(known) % 2 else (known[half - 1] + known[half]) / 2
+        known = self._known()
+        return median(known) if known else math.nan
 
     def max(self) -> Any:
         """Return the largest value."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -29,9 +30,10 @@ class Table:
         rows: int,
         column: Callable[[Table, str], list[Any]],
         places: Sequence[int] | None = None,
+        whole: Table | None = None,  # of which this has the rows at these places
     ) -> None:
         self.handle, self.columns, self._column = handle, Column(columns), column
-        self._whole, self._places = rows, places
+        self._rows, self._places, self._whole = rows, places, whole or self
         self.shape = (len(self), len(self.columns))
         self.empty = len(self) == 0
 
@@ -41,17 +43,17 @@ class Table:
         return self._places is None
 
     def __len__(self) -> int:
-        return self._whole if self._places is None else len(self._places)
+        return self._rows if self._places is None else len(self._places)
 
     def __getitem__(self, name: object) -> Any:
         """Return a column by its name, some columns, or the rows where a condition is true."""
         if isinstance(name, Mask):
             return self.of([place for place, chosen in zip(self.places, name, strict=True) if chosen])
         if isinstance(name, list) and all(one in self.columns for one in list(name)):
-            return Table(self.handle, list(name), self._whole, self._read, self.places)
+            return Table(self.handle, list(name), self._rows, self._column, self.places, self._whole)
         if not isinstance(name, str):
             raise TypeError("a table gives one column by its name: table['COLUMN'], or its rows by a condition")
-        found = self._column(self, name)
+        found = self._column(self._whole, name)
         return Column(found if self._places is None else map(found.__getitem__, self._places))
 
     def __iter__(self) -> Any:
@@ -114,16 +116,11 @@ class Table:
     @property
     def places(self) -> Sequence[int]:
         """The places of the rows in the table outside."""
-        return range(self._whole) if self._places is None else self._places
+        return range(self._rows) if self._places is None else self._places
 
     def of(self, places: Sequence[int]) -> Table:
         """Return the rows at these places of the table outside."""
-        return Table(self.handle, list(self.columns), self._whole, self._read, places)
-
-    def _read(self, part: Table, name: str) -> list[Any]:
-        """Read a whole column for a part of this table; the process outside knows only the whole one."""
-        del part
-        return self._column(self, name)
+        return Table(self.handle, list(self.columns), self._rows, self._column, places, self._whole)
 
 
 class _Places:
@@ -150,6 +147,9 @@ class _Conditions:
         return self._table[at] if isinstance(at, Mask) else self._table.iloc[at]
 
 
+_OF_GROUPS = "count sum mean max min nunique"
+
+
 class _Groups:
     """Rows in groups: by group, the numbers of a column are put together."""
 
@@ -163,29 +163,11 @@ class _Groups:
         """Count the rows of each group."""
         return self._each(len)
 
-    def count(self) -> Series:
-        """Count the values of each group."""
-        return self._each(lambda values: values.count())
-
-    def sum(self) -> Series:
-        """Add the values of each group."""
-        return self._each(lambda values: values.sum())
-
-    def mean(self) -> Series:
-        """Compute the mean of each group."""
-        return self._each(lambda values: values.mean())
-
-    def max(self) -> Series:
-        """Return the largest value of each group."""
-        return self._each(lambda values: values.max())
-
-    def min(self) -> Series:
-        """Return the smallest value of each group."""
-        return self._each(lambda values: values.min())
-
-    def nunique(self) -> Series:
-        """Count the different values of each group."""
-        return self._each(lambda values: values.nunique())
+    def __getattr__(self, name: str) -> Callable[[], Series]:
+        """Put the values of each group together as the column's method of this name does."""
+        if name not in _OF_GROUPS.split():
+            raise AttributeError(name)
+        return lambda: self._each(operator.methodcaller(name))
 
     def _each(self, put_together: Callable[[Column], Any]) -> Series:
         groups: dict[Any, Column] = {}
@@ -199,5 +181,5 @@ class _Groups:
 ATTRIBUTES: Mapping[type, str] = {
     Row: "get items keys values tolist",
     Table: "columns empty shape iloc loc head tail sort_values drop_duplicates iterrows to_dict groupby",
-    _Groups: "size count sum mean max min nunique",
+    _Groups: f"size {_OF_GROUPS}",
 }

@@ -9,6 +9,7 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
+from cascade_memory.evaluation.environments.sandbox.columns import mean, median
 from cascade_memory.evaluation.environments.sandbox.operators import power
 from cascade_memory.evaluation.environments.sandbox.values import Module
 
@@ -69,21 +70,6 @@ def _checked(name: str, function: Callable[..., Any], most: int) -> Callable[...
     return run
 
 
-def _mean(values: Iterable[Any]) -> float:
-    numbers = list(values)
-    if not numbers:
-        raise ValueError("the mean of no values")
-    return sum(numbers) / len(numbers)
-
-
-def _median(values: Iterable[Any]) -> Any:
-    numbers = sorted(values)
-    if not numbers:
-        raise ValueError("the median of no values")
-    half = len(numbers) // 2
-    return numbers[half] if len(numbers) % 2 else (numbers[half - 1] + numbers[half]) / 2
-
-
 def _mode(values: Iterable[Any]) -> Any:
     counted = Counter(values).most_common(1)
     if not counted:
@@ -95,7 +81,7 @@ def _variance(values: Iterable[Any], *, sample: bool = True) -> float:
     numbers = list(values)
     if len(numbers) <= sample:
         raise ValueError("the deviation needs more values")
-    middle = _mean(numbers)
+    middle = mean(numbers)
     return sum((one - middle) ** 2 for one in numbers) / (len(numbers) - sample)
 
 
@@ -127,7 +113,7 @@ def modules() -> dict[str, Module]:
         "statistics": Module(
             "statistics",
             {
-                "mean": _mean, "fmean": _mean, "median": _median, "mode": _mode, "variance": _variance,
+                "mean": mean, "fmean": mean, "median": median, "mode": _mode, "variance": _variance,
                 "stdev": _deviation,
                 "pstdev": _deviation_of_all,
             },

@@ -20,13 +20,7 @@ _NOTED = "I keep these cases in mind."
 _NO_ANSWER = "Done."
 
 
-def turns(
-    cases: Sequence[RecalledCase],
-    tools: Collection[str] = (),
-    *,
-    max_case_chars: int = MAX_CASE_CHARS,
-    max_total_chars: int = MAX_TOTAL_CHARS,
-) -> list[Turn]:
+def turns(cases: Sequence[RecalledCase], tools: Collection[str] = ()) -> list[Turn]:
     """Write the cases as earlier turns of a chat, in the form of OpenAI's API, the most promising last.
 
     Steps that called one of ``tools`` become calls with their results, if all steps of the case did; other steps become text.
@@ -37,21 +31,21 @@ def turns(
     found: list[list[Turn]] = []
     used = 0
     for number, case in enumerate(one for one in cases if one not in fenced):
-        turn = _turn(case, f"case_{number + 1}", tools, max_case_chars)
+        turn = _turn(case, f"case_{number + 1}", tools)
         size = sum(len(json.dumps(one, ensure_ascii=False)) for one in turn)
-        if found and used + size > max_total_chars:
+        if found and used + size > MAX_TOTAL_CHARS:
             break
         used += size
         found.insert(0, turn)
-    text = render(fenced, max_case_chars=max_case_chars, max_total_chars=max(max_case_chars, max_total_chars - used))
+    text = render(fenced, max_total_chars=max(MAX_CASE_CHARS, MAX_TOTAL_CHARS - used))
     first = [{"role": "user", "content": text}, {"role": "assistant", "content": _NOTED}] if text else []
     return [*first, *(one for turn in found for one in turn)]
 
 
-def _turn(case: RecalledCase, name: str, tools: Collection[str], limit: int) -> list[Turn]:
-    query = fitting(case.query, limit // 2)
+def _turn(case: RecalledCase, name: str, tools: Collection[str]) -> list[Turn]:
+    query = fitting(case.query, MAX_CASE_CHARS // 2)
     asked: Turn = {"role": "user", "content": query}
-    left = max(limit - len(query), limit // 4)
+    left = max(MAX_CASE_CHARS - len(query), MAX_CASE_CHARS // 4)
     if isinstance(case.solution, str):
         return [asked, {"role": "assistant", "content": fitting(case.solution, left)}]
     calls = _calls(case.solution, name, left) if all(step.tool in tools for step in case.solution.steps) else []
