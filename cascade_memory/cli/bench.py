@@ -37,6 +37,7 @@ def run(options: argparse.Namespace) -> int:
         return bench_attacks.run(options)
     if options.suite == bench_warnings.NAME:
         return bench_warnings.run(options)
+    bench_own.check(options)
     if bench_own.is_asked_for(options):
         return bench_own.run(options)
     # Not imported at the top: it would slow down every command, also a server on stdio, which clients start anew each time.

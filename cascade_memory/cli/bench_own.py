@@ -7,7 +7,7 @@ import importlib
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,7 +20,8 @@ from cascade_memory.evaluation.bench.plan import SHUFFLED, SUITES
 
 if TYPE_CHECKING:
     from cascade_memory.evaluation.bench.measure import Attempts
-    from cascade_memory.evaluation.model import OpenAICompatible
+    from cascade_memory.evaluation.model import Model, OpenAICompatible
+    from cascade_memory.evaluation.model.chat import Chat
     from cascade_memory.evaluation.tasks.task import Task
 
 
@@ -43,6 +44,8 @@ def add_options(run: argparse.ArgumentParser) -> None:
     )
     about = "how it sees the cases: between fences before the task (text, the default), or as earlier turns of the chat"
     model.add_argument("--show", choices=("text", "turns"), help=about)
+    about = "play against a table that bench outcomes made: no model is asked, and none is needed"
+    model.add_argument("--outcomes", type=Path, metavar="FILE", help=about)
     local = run.add_argument_group("with a language model in this process, also trained while it plays (REINFORCE + LoRA)")
     local.add_argument(
         "--gradient", metavar="FOLDER", help="a causal language model with its tokenizer; plays one run at a time"
@@ -62,24 +65,27 @@ def add_options(run: argparse.ArgumentParser) -> None:
 
 def is_asked_for(options: argparse.Namespace) -> bool:
     """Say whether the command uses a real model or the user's own stream."""
-    check(options)
-    return bool(options.model or options.stream or options.gradient)
+    return bool(options.model or options.stream or options.gradient or options.outcomes)
 
 
 def check(options: argparse.Namespace) -> None:
     """Refuse options that have no effect, or that exclude one another."""
     bench_search.check(options)
-    needs: dict[str, tuple[str, ...]] = dict.fromkeys(("base_url", "timeout", "prices", "act_only", "show"), ("model",))
-    needs |= dict.fromkeys(("sampling", "judge"), ("model", "gradient"))
+    needs: dict[str, tuple[str, ...]] = dict.fromkeys(("base_url", "timeout"), ("model",))
+    needs |= dict.fromkeys(("prices", "act_only", "show"), ("model", "outcomes"))
+    needs |= {"sampling": ("model", "gradient"), "judge": ("model", "gradient", "outcomes")}
     needs |= {"training": ("gradient",), **dict.fromkeys(("instruction", "alone"), ("stream",))}
     for one, others in needs.items():
         if getattr(options, one) not in (None, {}, False) and not any(getattr(options, other) for other in others):
             raise InvalidInput(f"--{one.replace('_', '-')} can only be used with --{' or --'.join(others)}")
     for one in ("wrong_cases", "misled"):
-        if getattr(options, one) and (options.model or options.stream or options.gradient):
+        if getattr(options, one) and is_asked_for(options):
             raise InvalidInput(f"--{one.replace('_', '-')} cannot be used with --model or --stream, nor with --gradient")
-    if options.model and options.gradient:
-        raise InvalidInput("--model is a model behind a server, and --gradient one in this process: choose one of them")
+    if len([one for one in (options.model, options.gradient, options.outcomes) if one]) > 1:
+        raise InvalidInput(
+            "--model is a model behind a server, --gradient one in this process, and --outcomes a table of a model's answers: "
+            "choose one of them"
+        )
     if options.stream and options.stream.resolve() == options.out.resolve():
         raise InvalidInput(f"--out would write rows into the stream {options.stream}: name another file")
     if options.dry_run and options.suite != "paper":
@@ -113,7 +119,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(rows, ensure_ascii=False))
         return 0
-    real = options.model or options.gradient
+    real = options.model or options.gradient or options.outcomes
     print_success(f"model {solver.name}" if real else "SIMULATED solver", rows)
     if real:
         print(_spent(rows))
@@ -125,26 +131,35 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _tasks(options: argparse.Namespace) -> list[str]:
-    from cascade_memory.evaluation.bench.stages import WORLDS, lacking
-    from cascade_memory.evaluation.tasks.catalogue import CATALOGUE, task_named
+    from cascade_memory.evaluation.bench.stages import WORLDS
+    from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 
     played = [
         name
         for name in SUITES[options.suite].tasks
         if name in CATALOGUE and (CATALOGUE[name].make is not None or name == bench_search.TASK)
     ]
-    names = options.tasks or [name for name in played if CATALOGUE[name].is_there(folder_or_bundled(options.data))]
+    folder = folder_or_bundled(options.data)
+    names = options.tasks or [name for name in played if CATALOGUE[name].is_there(folder)]
+    if options.gradient and (acted := [name for name in names if name in WORLDS]):
+        raise InvalidInput(f"--gradient plays tasks with one answer each, not {acted[0]!r}, in which a model acts")
+    check_tasks(names, folder, passages=options.search is None)
+    return names
+
+
+def check_tasks(names: Sequence[str], folder: Path, *, passages: bool = True) -> None:
+    """Raise if there is no task of such a name, or if something is missing to play it."""
+    from cascade_memory.evaluation.bench.stages import WORLDS, lacking
+    from cascade_memory.evaluation.tasks.catalogue import CATALOGUE, task_named
+
     for name in names:
         if name in WORLDS:
-            if options.gradient:
-                raise InvalidInput(f"--gradient plays tasks with one answer each, not {name!r}, in which a model acts")
-            if why := lacking(name, folder_or_bundled(options.data), passages=options.search is None):
+            if why := lacking(name, folder, passages=passages):
                 raise InvalidInput(why)
             continue
         task_named(name)  # if there is no such task, this raises and lists the tasks
-        if not CATALOGUE[name].is_there(folder := folder_or_bundled(options.data)):
+        if not CATALOGUE[name].is_there(folder):
             raise InvalidInput(f"no data for {name} in {folder}: cascade-memory bench data says where to get it")
-    return names
 
 
 def _own_task(options: argparse.Namespace) -> Task:
@@ -185,10 +200,14 @@ def solver_of(options: argparse.Namespace) -> Attempts:
             sampling=settings_from(Sampling, options.sampling),
             training=settings_from(Training, options.training),
         )
+    if options.outcomes:
+        from cascade_memory.evaluation.outcomes import Outcomes
+
+        return _model(options, Outcomes(options.outcomes))
     if not options.model:
         if options.alone is None:
             raise InvalidInput(
-                "choose who solves the tasks: --model NAME --base-url URL, --gradient FOLDER, "
+                "choose who solves the tasks: --model NAME --base-url URL, --gradient FOLDER, --outcomes FILE, "
                 "or --alone P for a SIMULATED solver"
             )
         from cascade_memory.evaluation.bench.stage import Simulated
@@ -196,10 +215,13 @@ def solver_of(options: argparse.Namespace) -> Attempts:
         return Simulated(alone=options.alone)
     if not options.base_url:
         raise InvalidInput("--model needs --base-url URL, the address of an OpenAI-compatible server")
+    paper = {"presence_penalty": 1.5} if options.suite == "paper" else {}
+    return _model(options, chat_of(options, {**paper, **options.sampling}))
+
+
+def _model(options: argparse.Namespace, chat: Chat) -> Model:
     from cascade_memory.evaluation.model import Model, Prices
 
-    paper = {"presence_penalty": 1.5} if options.suite == "paper" else {}
-    chat = chat_of(options, {**paper, **options.sampling})
     prices = Prices(*options.prices) if options.prices else None
     searching = bench_search.searching_of(options)
     return Model(chat=chat, prices=prices, thinks=not options.act_only, show=options.show or "text", searching=searching)

@@ -15,6 +15,7 @@ from cascade_memory import __version__
 from cascade_memory.cli import bench as bench_verbs
 from cascade_memory.cli import (
     bench_check,
+    bench_outcomes,
     bench_own,
     bench_report,
     bench_setup,
@@ -269,7 +270,8 @@ def _bench(verbs: _Verbs) -> None:
     about = "measure on streams of tasks whether a memory helps, and which kind helps most"
     bench = verbs.add_parser("bench", help=about, description=f"{about[0].upper()}{about[1:]}.")
     inner = bench.add_subparsers(dest="bench", required=True, metavar="VERB")
-    bench_check.add_options(functools.partial(_command, inner))
+    for asking in (bench_check, bench_outcomes):
+        asking.add_options(functools.partial(_command, inner))
     data = _command(inner, "data", bench_verbs.data, "list which data of the tasks is present, and where to get it")
     data.add_argument("task", nargs="?", help="one task only")
     convert = _command(inner, "convert", bench_verbs.convert, "make the file of a task from the files that its makers publish")

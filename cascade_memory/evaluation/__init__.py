@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cascade_memory.evaluation.bundled import bundled_data, bundled_tasks
     from cascade_memory.evaluation.judging.model_judge import ModelJudge
     from cascade_memory.evaluation.model import AnyChatModel, Asking, Model, OpenAICompatible, Prices
+    from cascade_memory.evaluation.outcomes import Outcomes
     from cascade_memory.evaluation.solver import SimulatedSolver
     from cascade_memory.evaluation.stream import PrecomputedEmbedder, play
     from cascade_memory.evaluation.synthetic import tickets
@@ -28,6 +29,7 @@ __all__ = [
     "Model",
     "ModelJudge",
     "OpenAICompatible",
+    "Outcomes",
     "PrecomputedEmbedder",
     "Prices",
     "Run",
@@ -47,6 +49,7 @@ _HOMES = {
     "Asking": "model",
     "Model": "model",
     "OpenAICompatible": "model",
+    "Outcomes": "outcomes",
     "Prices": "model",
     "Run": "bench.plan",
     "run": "bench.runner",

@@ -62,7 +62,7 @@ class BringsMethods(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Staging:
+class Staged:
     """Builds stages; it can be pickled, so that other processes can use it."""
 
     solver: Attempts
@@ -70,6 +70,7 @@ class _Staging:
     declared: Mapping[str, Any]
 
     def __call__(self, run: Run, folders: Folders) -> Stage:
+        """Build the stage of a run."""
         if self.own is None and run.task in WORLDS and isinstance(self.solver, ActsInWorlds):
             return replace(self.solver.stage_in_world(run, folders), declared=self.declared)
         stage = self.solver.stage(catalogued(run.task) if self.own is None else self.own, run, folders)
@@ -133,7 +134,7 @@ def measure(
     _check_same(rows.of(runs), declared, out)
     for one in runs:
         rows.check_declared(asdict(one), declared)
-    staged = _Staging(solver, own, declared)
+    staged = Staged(solver, own, declared)
     try:
         return run(runs, data, out, staged=staged, jobs=jobs, progress=progress, models=setup.folders)
     except ModelUnavailable as error:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,11 +43,13 @@ class ReadOnlyQueries:
     def __init__(self, *, seconds: float = 10.0, most_bytes: int | None = None) -> None:
         self._seconds, self._most_bytes = seconds, most_bytes  # of one result
         self._process: subprocess.Popen[bytes] | None = None
+        self._alone = threading.Lock()  # runs that are played at once share one process
 
     def run(self, database: Path | None, sql: str, *, most_rows: int = 100_000) -> list[Row]:
         """Return the rows of a query on a file (or without a database), at most ``most_rows`` + 1 of them."""
         request = {"database": None if database is None else str(database), "sql": sql, "most_rows": most_rows}
-        answer = self._ask(request)
+        with self._alone:
+            answer = self._ask(request)
         if "error" in answer:
             raise QueryFailed(answer["error"])
         return [tuple(_unpacked(one) for one in row) for row in answer["rows"]]
@@ -124,6 +127,10 @@ class ReadOnlyQueries:
     def __exit__(self, *_: object) -> None:
         """End the process."""
         self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the limits, without the process."""
+        return partial(ReadOnlyQueries, seconds=self._seconds, most_bytes=self._most_bytes), ()
 
 
 def sql_execution(reply: str, gold: str, database: Path, queries: ReadOnlyQueries) -> float:

@@ -23,6 +23,7 @@ from cascade_memory.evaluation.model.coding import CodeSolver
 from cascade_memory.evaluation.model.model_solver import ModelSolver, Show, messages_for, truths_of
 from cascade_memory.evaluation.model.scenes import HouseholdScene, ScienceScene
 from cascade_memory.evaluation.search.settings import Searching
+from cascade_memory.evaluation.solver import Solver
 from cascade_memory.evaluation.tasks.recurring import recurs
 from cascade_memory.evaluation.tasks.task import Item, Task
 from cascade_memory.ports.embedder import Embedder
@@ -36,6 +37,15 @@ class KeepsLog(Protocol):
 
     def keep_log(self, path: Path) -> Asking | None:
         """Log the judge's requests from now on, and return the ``Asking`` that sends them."""
+        ...
+
+
+@runtime_checkable
+class KeepsOutcomes(Protocol):
+    """A chat model that keeps what came of each task: ``Outcomes``, which cannot be imported here, since it imports this."""
+
+    def watched(self, solver: Solver, task: str, queries: Sequence[str]) -> Solver:
+        """Return a solver whose verdicts are kept."""
         ...
 
 
@@ -82,9 +92,10 @@ class Model:
         asking = Asking(self.chat, log=log, prices=self.prices)
         judge = getattr(task, "judge", None)
         judging = judge.keep_log(log.with_name(f"judge-{log.name}")) if isinstance(judge, KeepsLog) else None
+        queries = [item.query for item in items]
         return Stage(
-            queries=[item.query for item in items],
-            solver=ModelSolver(task, items, asking, show=self.show),
+            queries=queries,
+            solver=self._watched(ModelSolver(task, items, asking, show=self.show), run, queries),
             embedder=embedder,
             declared=self.declared,
             solutions=truths_of(task, items),
@@ -96,6 +107,9 @@ class Model:
                 **data_differs(run, folders),
             },
         )
+
+    def _watched(self, solver: Solver, run: Run, queries: Sequence[str]) -> Solver:
+        return self.chat.watched(solver, run.task, queries) if isinstance(self.chat, KeepsOutcomes) else solver
 
     def stage_in_world(self, run: Run, folders: Folders) -> Stage:
         """Build the stage: a stream of tasks in an environment, with this model as the agent."""
@@ -111,7 +125,7 @@ class Model:
         asking = Asking(self.chat, log=folders.work / "requests" / log_name(run), prices=self.prices)
         return Stage(
             queries=queries,
-            solver=ActingSolver(scene, asking, thinks=self.thinks),
+            solver=self._watched(ActingSolver(scene, asking, thinks=self.thinks), run, queries),
             embedder=embedder,
             declared=self.declared,
             kinds=kinds,
@@ -124,10 +138,10 @@ class Model:
         questions, embedder = questions_of(run, folders)
         records = records_of(run, folders)
         asking = Asking(self.chat, log=folders.work / "requests" / log_name(run), prices=self.prices)
-        kinds = [one.kind for one in questions]
+        kinds, queries = [one.kind for one in questions], [one.text for one in questions]
         return Stage(
-            queries=[one.text for one in questions],
-            solver=CodeSolver(questions, records, asking),
+            queries=queries,
+            solver=self._watched(CodeSolver(questions, records, asking), run, queries),
             embedder=embedder,
             declared=self.declared,
             kinds=kinds if all(kinds) else None,

@@ -1,0 +1,123 @@
+"""``cascade-memory bench outcomes``: asks a model once for each task and what is shown with it, and keeps the answers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cascade_memory.cli import bench_setup
+from cascade_memory.cli.bench_data import folder_or_bundled
+from cascade_memory.cli.bench_own import chat_of, check_tasks, json_object
+from cascade_memory.cli.tables import print_table
+from cascade_memory.errors import InvalidInput
+from cascade_memory.evaluation.bench.plan import FILE, SHUFFLED, Suite
+
+if TYPE_CHECKING:
+    from cascade_memory.evaluation.model.chat import Chat
+
+
+def add_options(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    about = "ask a model once for each task and what is shown with it, so that any memory can be played without the model"
+    make = command("outcomes", run, about)
+    make.add_argument("--out", type=Path, required=True, metavar="FILE", help="the table; it is continued if it exists")
+    model = make.add_argument_group("the model: behind a server, or in this process")
+    model.add_argument("--model", metavar="NAME", help="the model's name on its server")
+    model.add_argument("--base-url", metavar="URL", help="address of an OpenAI-compatible server")
+    model.add_argument("--timeout", type=float, metavar="SECONDS", help="how long to wait for a reply (default: 120)")
+    about = "a folder with a causal language model and its tokenizer, which answers in batches in this process"
+    model.add_argument("--folder", metavar="FOLDER", help=about)
+    about = "settings as in bench run; the temperature is 0 (default: no other settings but max_tokens 256)"
+    model.add_argument("--sampling", type=json_object, default={}, metavar="JSON", help=about)
+    about = 'what else to say of the model in the head of the table: \'{"licence": "Apache-2.0"}\''
+    model.add_argument("--about", type=json_object, default={}, metavar="JSON", help=about)
+    played = make.add_argument_group("what is played")
+    played.add_argument("--tasks", nargs="+", required=True, metavar="TASK", help="tasks, as in bench run")
+    played.add_argument("--methods", nargs="+", required=True, metavar="METHOD", help="methods, as in bench run")
+    played.add_argument("--seeds", type=_positive, default=3, help="how many orders of each task (default 3)")
+    played.add_argument("--limit", type=_positive, default=300, help="only the first tasks of each stream (default 300)")
+    played.add_argument("--order", choices=[SHUFFLED, FILE], default=SHUFFLED, help="as in bench run")
+    played.add_argument("--act-only", action="store_true", help="in worlds: the model writes actions without thoughts")
+    played.add_argument("--show", choices=("text", "turns"), default="text", help="how the model sees the cases")
+    about = "how many runs are played at once, and so how many prompts are answered at once (default 32)"
+    played.add_argument("--together", type=_positive, default=32, metavar="N", help=about)
+    played.add_argument("--data", type=Path, metavar="DIR", help="the folder with the data (default: CASCADE_DATA)")
+    bench_setup.add_options(make)
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
+def run(options: argparse.Namespace) -> int:
+    """Ask for what the table lacks, and print what was met."""
+    from cascade_memory.evaluation.bench.methods import KNOWN
+    from cascade_memory.evaluation.model import Model
+    from cascade_memory.evaluation.outcomes import Outcomes, ask_all
+
+    data = folder_or_bundled(options.data)
+    check_tasks(options.tasks, data)
+    if unknown := sorted(set(options.methods) - set(KNOWN)):
+        raise InvalidInput(f"there is no method {unknown[0]!r}; there are {', '.join(KNOWN)}")
+    chat, about = _chat(options)
+    suite = Suite(
+        tasks=options.tasks,
+        methods=options.methods,
+        seeds=options.seeds,
+        limit=options.limit,
+        order=FILE if options.order == FILE else "",
+    )
+    try:
+        with Outcomes(options.out, chat, about={**about, **options.about}) as outcomes:
+            solver = Model(chat=outcomes, thinks=not options.act_only, show=options.show)
+            setup = bench_setup.setup_of(options)
+            ask_all(suite, data=data, solver=solver, setup=setup, together=options.together, tell=_tell(options))
+            if sys.stderr.isatty() and not options.json:
+                sys.stderr.write("\r\033[K")
+            met, answers = outcomes.worth(), len(outcomes)
+    finally:
+        close: Callable[[], None] | None = getattr(chat, "close", None)
+        if close is not None:
+            close()
+    if options.json:
+        print(json.dumps({"file": str(options.out), "answers": answers, "met": met}))
+        return 0
+    rows = [
+        (task, str(shown), f"{tasks:,}", f"{prompts:,}", f"{100 * share:.1f}") for task, shown, tasks, prompts, share in met
+    ]
+    print_table(f"{outcomes.name}: what was met", ("task", "cases shown", "tasks", "prompts", "success %"), rows)
+    print(f"{answers:,} answers in {options.out}. To play them: cascade-memory bench run --outcomes {options.out} --tasks ...")
+    return 0
+
+
+def _chat(options: argparse.Namespace) -> tuple[Chat, dict[str, Any]]:
+    """Return the model, and what is known of it."""
+    sampling = {"temperature": 0, "top_p": None, "max_tokens": 256, **options.sampling}
+    if bool(options.folder) == bool(options.model) or (options.model and not options.base_url):
+        raise InvalidInput("name the model: --model NAME --base-url URL for one behind a server, or --folder FOLDER")
+    if options.folder:
+        from cascade_memory.evaluation.outcomes import LocalBatches
+
+        if unknown := sorted({name for name, value in sampling.items() if value is not None} - {"temperature", "max_tokens"}):
+            raise InvalidInput(f"a model in this process takes only max_tokens, not {unknown[0]!r}")
+        chat = LocalBatches(options.folder, most=int(sampling["max_tokens"] or 256), batch=options.together)
+        return chat, dict(chat.about)
+    return chat_of(options, sampling), {"server": options.base_url}
+
+
+def _tell(options: argparse.Namespace) -> Callable[[str], None]:
+    """Return who hears how far it is: a line that is written again in a terminal, or a line a minute elsewhere."""
+
+    def tell(said: str) -> None:
+        if not options.json:
+            sys.stderr.write(f"\r\033[K{said} ..." if sys.stderr.isatty() else f"{said}\n")
+            sys.stderr.flush()
+
+    return tell

@@ -1,0 +1,9 @@
+"""Tables of outcomes: a model is asked once what it answers with which cases; then any memory is played without the model."""
+
+from __future__ import annotations
+
+from cascade_memory.evaluation.outcomes.asking_all import ask_all
+from cascade_memory.evaluation.outcomes.local_batches import LocalBatches
+from cascade_memory.evaluation.outcomes.outcomes import Outcomes
+
+__all__ = ["LocalBatches", "Outcomes", "ask_all"]

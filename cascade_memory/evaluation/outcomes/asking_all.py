@@ -1,0 +1,57 @@
+"""Fills a table of outcomes: plays many runs at once, so that a server or a model in this process answers in batches."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import replace
+from pathlib import Path
+
+from cascade_memory.evaluation.bench.measure import Staged
+from cascade_memory.evaluation.bench.plan import Suite
+from cascade_memory.evaluation.bench.play import play
+from cascade_memory.evaluation.bench.setup import Setup
+from cascade_memory.evaluation.bench.stage import Folders
+from cascade_memory.evaluation.bench.stages import prepare
+from cascade_memory.evaluation.model.model_stage import Model
+from cascade_memory.evaluation.outcomes.outcomes import Outcomes
+
+
+def ask_all(
+    suite: Suite,
+    *,
+    data: Path,
+    solver: Model,
+    together: int = 32,
+    setup: Setup | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+    every: float = 60.0,
+) -> None:
+    """Play the runs of a suite with a model whose answers are kept in a table: ``Model(chat=Outcomes(path, chat))``.
+
+    The figures of the runs are not kept: played again against the table, they take seconds. If it is stopped, what was answered
+    stays, and the next call goes on from there. ``tell`` hears how far it is, every so many seconds.
+    """
+    outcomes = solver.chat
+    assert isinstance(outcomes, Outcomes)
+    setup = setup or Setup()
+    runs = list(dict.fromkeys(setup.of(replace(one, solver=solver.name)) for one in suite.runs()))
+    staged = Staged(solver, None, solver.declared)
+    with tempfile.TemporaryDirectory(prefix="cascade-memory-outcomes-") as work:
+        folders = Folders(data, Path(work), setup.folders)
+        for one in {run.task: run for run in runs}.values():
+            prepare(one, folders)
+        pool = ThreadPoolExecutor(min(together, len(runs)), thread_name_prefix="run")
+        try:
+            waiting = {pool.submit(play, one, folders, staged) for one in runs}
+            while waiting:
+                finished, waiting = wait(waiting, timeout=every, return_when=FIRST_COMPLETED)
+                for one in finished:
+                    one.result()
+                tell(f"{len(outcomes):,} answers, {len(runs) - len(waiting)} of {len(runs)} runs played")
+        except BaseException:
+            outcomes.close()  # the other runs end at their next question
+            raise
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,172 @@
+"""The file of a table of outcomes: a head, then a line of JSON for each reply and for each verdict."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from cascade_memory.domain.private_files import open_own, open_plain
+from cascade_memory.errors import InvalidInput
+from cascade_memory.evaluation.model.chat import PromptTooLong, Reply, ToolCall
+
+_MOST_BYTES = 2 * 1024**3  # of the whole table, unpacked: a packed file may be small and unpack without an end
+_FORMAT = 1
+_BEGINS = b'{"outcomes": '
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one task with what was shown. Digests tell tasks and cases apart, so that no text of theirs is kept."""
+
+    task: str
+    query: str
+    shown: tuple[str, ...]
+    success: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """Whose answers a table holds."""
+
+    model: str
+    settings: Mapping[str, Any]
+    about: Mapping[str, Any]  # the server, the weights, the template, the licence: as far as they are known
+    probe: str  # a digest of what the model answers to a few fixed prompts
+
+
+class OutcomeFile:
+    """A table on disk. What was appended survives a kill; a last line that was cut off is overwritten."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.head: Head | None = None
+        self.replies: dict[str, Reply | PromptTooLong] = {}
+        self.outcomes: dict[tuple[str, str, tuple[str, ...]], Outcome] = {}
+        self._end = 0
+        if path.exists():
+            self._read()
+
+    def begin(self, head: Head) -> None:
+        """Write the head of a new table."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._append({"outcomes": _FORMAT, **asdict(head)})
+        self.head = head
+
+    def add_reply(self, key: str, reply: Reply | PromptTooLong) -> None:
+        """Keep the answer to a prompt."""
+        if isinstance(reply, PromptTooLong):
+            self._append({"key": key, "too_long": str(reply)[:500]})
+        else:
+            line = {"key": key, "reply": reply.text, "tokens": [reply.prompt_tokens, reply.completion_tokens]}
+            calls = [[call.id, call.name, call.arguments] for call in reply.calls]
+            self._append({**line, "calls": calls} if calls else line)
+        self.replies[key] = reply
+
+    def add_outcome(self, outcome: Outcome) -> None:
+        """Keep a verdict; one that is known is not written again."""
+        about = (outcome.task, outcome.query, outcome.shown)
+        if about in self.outcomes:
+            return
+        self._append({"task": outcome.task, "query": outcome.query, "shown": outcome.shown, "success": outcome.success})
+        self.outcomes[about] = outcome
+
+    def _append(self, entry: Mapping[str, Any]) -> None:
+        if self.path.suffix == ".gz":
+            raise InvalidInput(f"{self.path} is packed, so nothing can be added: unpack it first (gunzip)")
+        line = json.dumps(entry).encode() + b"\n"
+        with open_own(self.path, "r+b" if self.path.exists() else "xb") as file:
+            file.truncate(self._end)
+            file.seek(self._end)
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+        self._end += len(line)
+
+    def _read(self) -> None:
+        other = f"{self.path} holds something other than a table of outcomes"
+        raw = _bytes_of(self.path, other)
+        whole = raw[: raw.rfind(b"\n") + 1]
+        try:
+            for number, line in enumerate(whole.split(b"\n")[:-1], start=1):
+                self._take(cast("dict[str, Any]", json.loads(line)))
+                _check(number > 1 or self.head is not None, "its first line is no head")
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            raise InvalidInput(f"{other}: {error!r}"[:300]) from error
+        rest, begins = raw[len(whole) :], b'{"' if whole else _BEGINS
+        if not (begins.startswith(rest) or rest.startswith(begins)):
+            raise InvalidInput(f"{other}: its last line is not the beginning of a row")
+        self._end = len(whole)
+
+    def _take(self, entry: dict[str, Any]) -> None:
+        if "outcomes" in entry:
+            if entry["outcomes"] != _FORMAT:
+                raise ValueError(f"its format is {entry['outcomes']!r}, and this version reads {_FORMAT}")
+            model, probe = _text(entry["model"]), _text(entry["probe"])
+            self.head = Head(model=model, settings=_object(entry["settings"]), about=_object(entry["about"]), probe=probe)
+        elif "reply" in entry:
+            self.replies[_text(entry["key"])] = _reply(entry)
+        elif "too_long" in entry:
+            self.replies[_text(entry["key"])] = PromptTooLong(_text(entry["too_long"]))
+        else:
+            success = entry["success"]
+            _check(isinstance(success, bool), "success is true or false")
+            shown = tuple(map(_text, cast("list[Any]", entry["shown"])))
+            outcome = Outcome(_text(entry["task"]), _text(entry["query"]), shown, success)
+            self.outcomes[outcome.task, outcome.query, outcome.shown] = outcome
+
+
+def _reply(entry: Mapping[str, Any]) -> Reply:
+    prompt, completion = entry["tokens"]
+    _check(all(type(one) is int and one >= 0 for one in (prompt, completion)), "tokens are two whole numbers")
+    calls = tuple(ToolCall(*map(_text, call)) for call in entry.get("calls", ()))
+    return Reply(_text(entry["reply"]), prompt, completion, calls)
+
+
+def _text(value: Any) -> str:
+    _check(isinstance(value, str), "texts are needed")
+    return cast("str", value)
+
+
+def _object(value: Any) -> dict[str, Any]:
+    _check(isinstance(value, dict), "an object is needed")
+    return cast("dict[str, Any]", value)
+
+
+def _check(fine: bool, needed: str) -> None:
+    if not fine:
+        raise ValueError(needed)
+
+
+def _bytes_of(path: Path, other: str) -> bytes:
+    try:
+        with open_plain(path) as file:
+            source = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
+            found = source.read(_MOST_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InvalidInput(f"{other}: {error}") from error
+    if len(found) > _MOST_BYTES:
+        raise InvalidInput(f"{path} unpacks to more than {_MOST_BYTES:,} bytes, so it is not read")
+    return bytes(found)
+
+
+def worth(outcomes: Iterable[Outcome]) -> list[tuple[str, int, int, int, float]]:
+    """Return for each task and number of cases shown: the tasks, the prompts, and the share of prompts that succeeded.
+
+    The prompts of different rows are of different tasks and cases, so the shares say what was met, not what a case is worth.
+
+    >>> worth([Outcome("rca", "a", (), True), Outcome("rca", "b", (), False), Outcome("rca", "a", ("c",), True)])
+    [('rca', 0, 2, 2, 0.5), ('rca', 1, 1, 1, 1.0)]
+    """
+    groups: dict[tuple[str, int], list[Outcome]] = {}
+    for one in outcomes:
+        groups.setdefault((one.task, len(one.shown)), []).append(one)
+    return [
+        (task, shown, len({one.query for one in group}), len(group), sum(one.success for one in group) / len(group))
+        for (task, shown), group in sorted(groups.items())
+    ]
