@@ -88,11 +88,12 @@ class CascadeMemory(SaysWhatToPass, Memory, metaclass=saying(type(Memory))):
                 extra "local", or from Chroma's cache. "chroma" lets Chroma download it. "hashing" compares words. Or any
                 object with ``identity``, ``dimension`` and ``embed(texts)``.
             ranker: "light" (the default), "similarity" (learns nothing), "neural-linlogucb", "random", or a ``Ranker``.
-            k: The largest number of cases that a recall returns.
+            k: The largest number of cases that a recall returns; how many are worth showing is learned.
             namespace: A name that says whose cases these are; namespaces do not share cases.
             reward_fn: Judges the episode at the end of a ``with memory.episode(...)`` block in which it was not rewarded.
             learn: "background" learns on a thread of its own, "inline" within ``reward`` (reproducible), "off" not at all.
-            abstain: Return no case if none is expected to help; False always shows a case, as the paper does.
+            abstain: Return no case if none is expected to help, and fewer than ``k`` if more do not help; False always shows
+                ``k`` cases, as the paper does.
             holdout: The share of episodes that run without memory, such as 0.05, so that ``report()`` can measure how much the
                 memory helps. The id of an episode decides whether it is held out.
             explore: The share of recalls, such as 0.1, that show one of the best four cases, or none, at random. The

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from cascade_memory.bandit.checked import USUAL, checked_array
 from cascade_memory.bandit.logistic import fit_logistic, sigmoid, softmax
+from cascade_memory.bandit.right_to_show import BANDS, BY_HINDSIGHT, COMPARED, MOST, Account, how_many, noted, without_a_case
 from cascade_memory.ports.policy import Floats, Slate, State
 
 _UNRELATED = 3  # the place of this number in a context
@@ -50,7 +51,7 @@ class CaseValue:
 
     Priors: a fitting case mostly helps; an unfitting one does somewhat worse than no case, and how much worse is learned.
     Thompson sampling decides: it draws the parameters from the beliefs. The draws vary less than the
-    beliefs do (``TEMPER``, ``FIT_TEMPER``), so that it explores less.
+    beliefs do (``TEMPER``, ``FIT_TEMPER``), so that it explores less. ``right_to_show`` bounds what cases may cost in all.
     """
 
     WINDOW = 1024
@@ -74,6 +75,8 @@ class CaseValue:
         self._rows = np.zeros((0, len(self._prior) + 4))
         self._new: list[Floats] = []
         self._beliefs = self._fitted(self._prior, self._rows)
+        self._account = Account()
+        self._counts = np.zeros((BANDS, 2))  # successes and failures by the number of cases shown
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
@@ -113,17 +116,26 @@ class CaseValue:
         return np.append(chosen[:1], chosen[1:][~unrelated | helps])
 
     def worth_showing(self, context: Floats, rng: np.random.Generator) -> bool:
-        """Decide by one draw from the beliefs whether showing the case beats showing none."""
+        """Decide by one draw from the beliefs whether showing the case beats showing none; never if cases may cost no more."""
+        if not self._account.open:
+            return False
         if len(self._rows) + len(self._new) < self.EXPLORE_FROM:
             expected = self.predict(context)
             return bool(expected.utility >= expected.baseline)
-        return bool(self._draws(context, rng, 1)[0])
+        return bool(self._draws(context, rng, 1)[0]) and bool(rng.random() < self._share)
 
     def chance_worth_showing(self, context: Floats, rng: np.random.Generator) -> float:
         """Estimate the probability that ``worth_showing`` returns True, from many draws."""
+        if not self._account.open:
+            return 0.0
         if len(self._rows) + len(self._new) < self.EXPLORE_FROM:
             return float(self.worth_showing(context, rng))
-        return float(self._draws(context, rng, self.DRAWS).mean())
+        return float(self._draws(context, rng, self.DRAWS).mean()) * self._share
+
+    @property
+    def _share(self) -> float:
+        """The share of recalls that may show a case: half, while neither its worth nor success without it is known."""
+        return 1.0 if self._account.left > MOST / 2.0 or self._beliefs.alone.sum() - 2.0 >= COMPARED else 0.5
 
     def _draws(self, context: Floats, rng: np.random.Generator, n: int) -> NDArray[np.bool_]:
         beliefs = self._beliefs
@@ -137,6 +149,10 @@ class CaseValue:
         )
         return np.asarray(fit * s1 + (1 - fit) * s0 >= b)
 
+    def how_many(self, k: int, rng: np.random.Generator) -> int:
+        """Choose how many cases to show, at most k: all k before the sixteenth episode."""
+        return how_many(self._counts, k, rng) if len(self._rows) + len(self._new) >= self.EXPLORE_FROM else k
+
     @property
     def rates(self) -> tuple[float, float]:
         """Success rates (s0, s1): with a case that does not fit, and with one that does."""
@@ -144,20 +160,38 @@ class CaseValue:
 
     # -- learning ----------------------------------------------------------------------------------------------------
 
-    def observe(self, context: Floats | None, *, shown: bool, reward: float, fitted: float | None, weight: float) -> None:
-        """Record an episode; ``context`` is None if there was no case at all, ``fitted`` is None if it is unknown."""
+    def observe(
+        self, context: Floats | None, *, shown: bool, reward: float, fitted: float | None, weight: float, count: int = 1
+    ) -> None:
+        """Record an episode; ``context`` is None if there was no case at all, ``fitted`` is None if it is unknown.
+
+        ``count`` is how many cases were shown, if any was.
+        """
         known = self._NEVER if fitted is None else fitted
         vector = np.zeros(len(self._prior))
         if context is not None:
             vector[: len(context)] = context  # an earlier version stored fewer numbers
         self._new.append(np.concatenate([vector, [float(shown), reward, known, weight]]))
+        if shown:
+            self._counts = noted(self._counts, count, reward, weight)
         if len(self._new) >= self.REFIT_EVERY or len(self._rows) < self.REFIT_EVERY:
             self._refit()
+        else:
+            self._account = self._account.after(self._earned(self._new[-1][None]))
+
+    def _earned(self, rows: Floats) -> Floats:
+        """Return what the cases of these episodes earned, compared with the success rate without a case as it is known now."""
+        shown, reward, known, weight = rows[:, len(self._prior) :].T
+        alone = without_a_case(self._beliefs.alone)
+        # Where nothing was shown, hindsight may know that a case would have fitted: a bank that has become useful earns so.
+        unseen = BY_HINDSIGHT * np.maximum(known, 0.0) * max(_mean(self._beliefs.fitting) - alone, 0.0)
+        return weight * np.where(shown > 0.0, reward - alone, unseen)
 
     def _refit(self) -> None:
         self._rows = np.vstack([self._rows, *self._new])[-self.WINDOW :]
         self._new = []
         self._beliefs = self._fitted(self._beliefs.weights, self._rows)
+        self._account = Account().after(self._earned(self._rows))
 
     def _fitted(self, weights: Floats, rows: Floats, rounds: int = 3) -> _Beliefs:
         d = len(self._prior)
@@ -201,6 +235,7 @@ class CaseValue:
             "weights": beliefs.weights,
             "covariance": beliefs.covariance,
             "rates": rates,
+            "counts": self._counts,
         }
 
     def load(self, state: State) -> None:
@@ -215,7 +250,11 @@ class CaseValue:
         beliefs = _Beliefs(
             checked_array(state, "weights", (d,), -USUAL, USUAL), covariance, *checked_array(state, "rates", (3, 2), low=1e-9)
         )
-        self._rows, self._new, self._beliefs = rows, list(new), beliefs
+        counts = np.zeros((BANDS, 2))
+        if "counts" in state:  # an earlier version did not count
+            counts = checked_array(state, "counts", (BANDS, 2), 0.0, USUAL)
+        self._rows, self._new, self._beliefs, self._counts = rows, list(new), beliefs, counts
+        self._account = Account().after(self._earned(np.vstack([rows, new])))
 
     def _episodes(self, state: State, name: str) -> Floats:
         """Check and return rows of episodes: context, shown, reward, fitted (or _NEVER), weight."""

@@ -140,6 +140,7 @@ class LightPolicy:
         doubt = None if standing is None else standing[:, _DOUBT]
         if abstain and len(chosen) > 1:
             chosen = self.value.without_unrelated(slate, value, doubt, chosen)
+            chosen = chosen[: self.value.how_many(len(chosen), np.random.default_rng([seed, 2]))]
         predicted, context = self.value.predict_for(slate, value, doubt, chosen)
         shown = not abstain or self.value.worth_showing(context, np.random.default_rng(seed))
         propensity = np.zeros(len(value))
@@ -249,7 +250,8 @@ class LightPolicy:
             return
         fitted = None if agreement is None else float(agreement[outcome.chosen].max())
         trust = self._note_records(outcome, agreement) if outcome.shown else 1.0
-        self.value.observe(outcome.context, shown=outcome.shown, reward=outcome.reward, fitted=fitted, weight=weight * trust)
+        shown, count, weighs = outcome.shown, len(outcome.chosen), weight * trust
+        self.value.observe(outcome.context, shown=shown, reward=outcome.reward, fitted=fitted, weight=weighs, count=count)
         if agreement is not None:
             self.head.add_hindsight(features, agreement, weight)
         if outcome.shown and (agreement is None or not agreement.any()):

@@ -102,7 +102,7 @@ class Costs:
     """What the recalls and searches of this process cost since it opened the memory, in total.
 
     ``embed``, ``search``, ``rank`` and ``write`` are milliseconds. ``characters`` and ``tokens`` (an estimate, see ``Cost``)
-    count the texts that ``render()`` made; ``rendered`` is the number of those texts.
+    count what ``render()`` and ``messages()`` returned, once for each recall; ``rendered`` is the number of those recalls.
     """
 
     recalls: int

@@ -136,7 +136,10 @@ class Recall:
         {'role': 'user', 'content': 'cool some mug'}
         {'role': 'assistant', 'content': 'put it into the fridge'}
         """
-        return self.as_turns(self.cases, tools)
+        found = self.as_turns(self.cases, tools)
+        if self.spent is not None and not self.spent.rendered:
+            self.spent.note_rendered("".join(str(one["content"]) for one in found))
+        return found
 
     def explain(self) -> Explanation:
         """Explain why these cases were chosen."""

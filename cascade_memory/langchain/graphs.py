@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage
@@ -11,7 +11,7 @@ from langchain_core.runnables import Runnable
 from cascade_memory.domain.quoting import quoted
 from cascade_memory.errors import InvalidInput
 from cascade_memory.langchain.guarding import ToolGuard, tool_guard
-from cascade_memory.langchain.injection import before_task
+from cascade_memory.langchain.injection import Show, with_cases
 from cascade_memory.langchain.nodes import Score, learn_node, recall_node
 from cascade_memory.langchain.places import Skip, Text
 
@@ -28,7 +28,9 @@ class GraphHooks:
         _engine: Engine
         _handler: CascadeCallbackHandler
 
-    def recall_node(self, *, query: Text = None, skip: Skip = None, key: str = "cascade") -> Runnable[Any, Any]:
+    def recall_node(
+        self, *, query: Text = None, skip: Skip = None, key: str = "cascade", show: Show = "text"
+    ) -> Runnable[Any, Any]:
         """Build a LangGraph node that recalls and puts the episode into ``state[key]`` (plain JSON).
 
         Args:
@@ -36,8 +38,9 @@ class GraphHooks:
                 returns None says that there is no task.
             skip: Says whether a text is no task, such as a greeting: nothing is recalled for it, and no episode is opened.
             key: Where to put the episode; the graph's state must declare this key.
+            show: How ``inject`` shows the cases: as "text" between fences, or as earlier "turns" of the chat.
         """
-        return recall_node(self._engine, self._handler, query=query, skip=skip, key=key, k=self.k)
+        return recall_node(self._engine, self._handler, query=query, skip=skip, key=key, k=self.k, show=show)
 
     def learn_node(self, *, solution: Text = None, reward: Score = None, key: str = "cascade") -> Runnable[Any, Any]:
         """Build a LangGraph node that ends the episode in ``state[key]``.
@@ -66,10 +69,14 @@ class GraphHooks:
         return tool_guard(self._engine, self._handler, key=key)
 
     @staticmethod
-    def inject(messages: Sequence[BaseMessage], episode: Mapping[str, Any] | None) -> list[BaseMessage]:
-        """Put the episode's cases before the task, in a copy of the messages; those in the state do not change."""
+    def inject(
+        messages: Sequence[BaseMessage], episode: Mapping[str, Any] | None, *, tools: Collection[str] = ()
+    ) -> list[BaseMessage]:
+        """Put the episode's cases before the task, in a copy of the messages; those in the state do not change.
+
+        ``tools`` are the names of the tools that the model is offered: as turns, steps that called them stay calls.
+        """
         given: Any = episode
         if given is not None and not isinstance(given, Mapping):
             raise InvalidInput(f"inject(messages, episode) needs state[key] of recall_node, not {quoted(given)}")
-        fields = episode or {}
-        return before_task(messages, fields.get("context", ""), fields.get("anchor"))
+        return with_cases(messages, episode or {}, tools)

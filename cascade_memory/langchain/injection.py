@@ -2,10 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
-from langchain_core.messages import BaseMessage, SystemMessage
+from langchain_core.messages import BaseMessage, SystemMessage, convert_to_messages
+
+from cascade_memory.domain.quoting import quoted
+from cascade_memory.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from cascade_memory.domain.recall import Recall
+
+Show: TypeAlias = Literal["text", "turns"]  # cases as text between fences, or as earlier turns of the chat
+
+
+def check_show(show: object) -> None:
+    """Refuse what is no way to show cases."""
+    if show not in ("text", "turns"):
+        raise InvalidInput(f'show must be "text" or "turns", not {quoted(show)}')
+
+
+def shown(recall: Recall, show: Show) -> dict[str, Any]:
+    """Return the cases of a recall as fields of an episode in a graph's state: plain JSON.
+
+    Which tools a model is offered is known only when it is called, so turns are kept as text, and with calls if there are any.
+    """
+    if show == "text":
+        return {"context": recall.render()}
+    steps = (case.solution.steps for case in recall.cases if not isinstance(case.solution, str))
+    tools = {step.tool for some in steps for step in some if step.tool}
+    return {"context": "", "turns": recall.messages(), **({"calls": recall.messages(tools=tools)} if tools else {})}
+
+
+def with_cases(messages: Sequence[BaseMessage], episode: Mapping[str, Any], offered: Collection[str] = ()) -> list[BaseMessage]:
+    """Return the messages with the cases of an episode: before the task as text, or before the whole chat as earlier turns.
+
+    Turns come first, after system messages, so that what was really said stays together. They have calls only of tools that
+    are offered: some providers refuse others.
+    """
+    turns = cast("list[dict[str, Any]]", episode.get("turns") or [])
+    if not turns:
+        return before_task(messages, episode.get("context", ""), episode.get("anchor"))
+    calls = cast("list[dict[str, Any]]", episode.get("calls") or [])
+    called = {call["function"]["name"] for turn in calls for call in turn.get("tool_calls", ())}
+    place = next((i for i, message in enumerate(messages) if message.type != "system"), len(messages))
+    earlier = convert_to_messages(cast("Any", calls if called and called <= set(offered) else turns))
+    return [*messages[:place], *earlier, *messages[place:]]
 
 
 def before_task(messages: Sequence[BaseMessage], context: str, anchor: str | None) -> list[BaseMessage]:

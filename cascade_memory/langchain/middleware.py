@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional, TypeAlias, cast
 
 from langchain.agents.middleware import AgentMiddleware, AgentState
@@ -19,7 +19,7 @@ from cascade_memory.domain.validation import check_namespace
 from cascade_memory.errors import InvalidInput
 from cascade_memory.langchain.block import block_around
 from cascade_memory.langchain.guarding import awarning_before, warning_before
-from cascade_memory.langchain.injection import before_task, in_system
+from cascade_memory.langchain.injection import Show, check_show, in_system, shown, with_cases
 from cascade_memory.langchain.messages import RECALLED, messages_in, read, since, solution_in
 from cascade_memory.langchain.places import Skip, Text, check_places, going_on, over, solution_at, task_at
 from cascade_memory.langchain.record import Record
@@ -63,6 +63,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         handler: CascadeCallbackHandler,
         *,
         inject: Literal["user", "system"] = "user",
+        show: Show = "text",
         namespace: Namespace = None,
         name: str = "CascadeMiddleware",
         k: int | None = None,
@@ -73,12 +74,16 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         super().__init__()
         if inject not in ("user", "system"):
             raise InvalidInput(f'inject must be "user" or "system", not {quoted(inject)}')
+        check_show(show)
+        if show == "turns" and inject == "system":
+            raise InvalidInput('turns of a chat cannot stand in the system prompt: leave out inject="system"')
         if namespace is not None and not callable(namespace):
             check_namespace(namespace)
         check_places(query=query, solution=solution, skip=skip)
         self.tools = []
         self._memory, self._handler, self._inject, self._namespace, self._name = memory, handler, inject, namespace, name
         self._k, self._query, self._answer, self._skip = k, query, solution, skip
+        self._show: Show = show
         self._record = Record()
 
     @property
@@ -146,7 +151,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         episode = {
             "id": recall.episode_id,
             "query": task,
-            "context": recall.render(),
+            **shown(recall, self._show),
             "anchor": anchor,
             "namespace": recall.namespace if in_session else namespace,
             "block": in_session,
@@ -231,11 +236,11 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
 
     def _with_cases(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         episode = self._episode(request.state)
-        if episode is None or not episode["context"]:
+        if episode is None or not (episode["context"] or episode.get("turns")):
             return request
         if self._inject == "system":
             return request.override(system_message=in_system(request.system_message, episode["context"]))
-        return request.override(messages=cast("Any", before_task(request.messages, episode["context"], episode["anchor"])))
+        return request.override(messages=cast("Any", with_cases(request.messages, episode, _names_of(request.tools))))
 
     def _note(self, state: Any, response: Any) -> None:
         """Record the model's reply: a summary may remove it from the history before the episode ends."""
@@ -328,6 +333,12 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
     def __deepcopy__(self, memo: dict[int, Any]) -> CascadeMiddleware:
         """Return this same object: agents are copied, the memory is not."""
         return self
+
+
+def _names_of(tools: Sequence[Any]) -> list[str]:
+    """Return the names of tools, which may be objects or the dictionaries that a provider's API takes."""
+    plain = [one.get("function", one) if isinstance(one, Mapping) else one for one in tools]
+    return [str(read(one, "name")) for one in plain]
 
 
 def _without_id(result: Any) -> Any:

@@ -13,6 +13,7 @@ from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import check_callable
 from cascade_memory.errors import InvalidInput
 from cascade_memory.langchain.block import block_around
+from cascade_memory.langchain.injection import Show, check_show, shown
 from cascade_memory.langchain.messages import messages_in, read
 from cascade_memory.langchain.places import Skip, Text, check_places, going_on, keys_in, over, solution_at, task_at
 from cascade_memory.langchain.run_tree import CHANNEL, METADATA_KEY, actor_in
@@ -43,10 +44,11 @@ class _Once:
 
 
 def recall_node(
-    memory: Memory, handler: CascadeCallbackHandler, *, query: Text, skip: Skip, key: str, k: int
+    memory: Memory, handler: CascadeCallbackHandler, *, query: Text, skip: Skip, key: str, k: int, show: Show
 ) -> Runnable[Any, Any]:
     """Build the node that opens an episode."""
     check_places(query=query, skip=skip)
+    check_show(show)
     once = _Once()
 
     def node(state: Any, config: RunnableConfig) -> dict[str, Any]:
@@ -67,7 +69,7 @@ def recall_node(
         if (last := going_on(before, task, goes_on=goes_on)) is not None:
             return last
         if (block := block_around(memory)) is not None:  # the block has recalled, and will end the episode
-            return {"id": block.id, "query": task, "context": block.render(), "anchor": anchor, "block": True}
+            return {"id": block.id, "query": task, "anchor": anchor, "block": True, **shown(block.recall, show)}
         thread = (config.get("configurable") or {}).get("thread_id")
         metadata = (config.get("metadata") or {}).get(METADATA_KEY)
         actor = actor_in(config.get("metadata"), config.get("configurable"))
@@ -76,7 +78,7 @@ def recall_node(
         found = _adopted(memory, handler, recall, getattr(config.get("callbacks"), "parent_run_id", None))
         if found is None:
             return {}
-        return {"id": found.episode_id, "query": task, "context": found.render(), "anchor": anchor}
+        return {"id": found.episode_id, "query": task, "anchor": anchor, **shown(found, show)}
 
     async def anode(state: Any, config: RunnableConfig) -> dict[str, Any]:
         return await in_thread(lambda: node(state, config))

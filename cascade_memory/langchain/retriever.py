@@ -205,6 +205,7 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
         self,
         *,
         inject: Literal["user", "system"] = "user",
+        show: Literal["text", "turns"] = "text",
         namespace: Namespace = None,
         name: str = "CascadeMiddleware",
         query: Text = None,
@@ -215,6 +216,8 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
 
         Args:
             inject: Show the cases before the user's message ("user"), or at the end of the system prompt ("system").
+            show: As "text" between fences, or as earlier "turns" of the chat (``recall.messages()``), which come first; calls
+                of tools that the agent has stay calls.
             namespace: Whose cases to use: a name, or a function of LangGraph's ``runtime``, for example for one namespace per
                 user.
             name: Give a second memory in the same agent another name.
@@ -229,7 +232,7 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
         except ImportError as error:
             raise MissingExtra('middleware needs langchain 1.x: pip install "cascade-memory[langchain]"') from error
         self._engine.warm(wait=False)  # while the agent is being built
-        about: dict[str, Any] = {"query": query, "solution": solution, "skip": skip}
+        about: dict[str, Any] = {"query": query, "solution": solution, "skip": skip, "show": show}
         return CascadeMiddleware(self._engine, self._handler, inject=inject, namespace=namespace, name=name, k=self.k, **about)
 
     @property

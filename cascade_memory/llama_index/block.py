@@ -11,7 +11,9 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory import BaseMemoryBlock
 from pydantic import PrivateAttr
 
+from cascade_memory.domain.quoting import quoted
 from cascade_memory.domain.recall import Recall
+from cascade_memory.errors import InvalidInput
 from cascade_memory.llama_index.trajectory import Turn, turn_in
 from cascade_memory.memory.threads import in_thread
 from cascade_memory.runs.failing_open import fail_open
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 _MOST_TASKS = 1_000  # with which a user may still go on; the latest ones
 
 
-class CascadeMemoryBlock(BaseMemoryBlock[str]):
+class CascadeMemoryBlock(BaseMemoryBlock[Any]):
     """Made by ``memory.block()``. LlamaIndex calls it before every step of an agent; it recalls once per run and message."""
 
     name: str = "cascade_memory"
@@ -31,20 +33,23 @@ class CascadeMemoryBlock(BaseMemoryBlock[str]):
     _memory: Memory = PrivateAttr()
     _recall: Callable[[str], Recall] = PrivateAttr()
     _go_on: Callable[[Recall], object] = PrivateAttr()
+    _turns: bool = PrivateAttr()
     _tasks: OrderedDict[str, Recall] = PrivateAttr(default_factory=OrderedDict)
     _lock: Any = PrivateAttr(default_factory=threading.Lock)
 
     def __init__(
-        self, memory: Memory, recall: Callable[[str], Recall], go_on: Callable[[Recall], object], **fields: Any
+        self, memory: Memory, recall: Callable[[str], Recall], go_on: Callable[[Recall], object], *, show: str, **fields: Any
     ) -> None:
         super().__init__(**fields)
-        self._memory, self._recall, self._go_on = memory, recall, go_on
+        if show not in ("text", "turns"):
+            raise InvalidInput(f'show must be "text" or "turns", not {quoted(show)}')
+        self._memory, self._recall, self._go_on, self._turns = memory, recall, go_on, show == "turns"
 
     def shows(self, recall: Callable[[str], Recall]) -> bool:
         """Say whether this block shows the cases of this very ``recall``, and not those of another memory or adapter."""
         return self._recall == recall
 
-    async def _aget(self, messages: list[ChatMessage] | None = None, **_: Any) -> str:
+    async def _aget(self, messages: list[ChatMessage] | None = None, **_: Any) -> str | list[ChatMessage]:
         with fail_open(self._memory, "recall"):
             turn = turn_in(messages or [])
             if turn.goes_on:
@@ -53,23 +58,29 @@ class CascadeMemoryBlock(BaseMemoryBlock[str]):
                 return await in_thread(lambda: self._recalled(turn), ends_named=True)
         return ""
 
-    def _recalled(self, turn: Turn) -> str:
+    def _shown(self, recall: Recall) -> str | list[ChatMessage]:
+        """Write the cases. Which tools the agent has is not known here, so turns have no calls."""
+        if not self._turns:
+            return recall.render()
+        return [ChatMessage(role=one["role"], content=one["content"]) for one in recall.messages()]
+
+    def _recalled(self, turn: Turn) -> str | list[ChatMessage]:
         found = self._recall(turn.task)
         with self._lock:
             self._tasks[turn.begun] = found
             self._tasks.move_to_end(turn.begun)
             while len(self._tasks) > _MOST_TASKS:
                 self._tasks.popitem(last=False)
-        return found.render()
+        return self._shown(found)
 
-    def _shown_before(self, turn: Turn) -> str:
+    def _shown_before(self, turn: Turn) -> str | list[ChatMessage]:
         """Return the cases of the task with which the user goes on; nothing if this process has not recalled them."""
         with self._lock:
             found = self._tasks.get(turn.begun)
         if found is None:
             return ""
         self._go_on(found)
-        return found.render()
+        return self._shown(found)
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         """Keep nothing."""

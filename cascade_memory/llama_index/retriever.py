@@ -6,7 +6,7 @@ import functools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -166,13 +166,15 @@ class CascadeMemory(Adapter, BaseRetriever, metaclass=saying(type(BaseRetriever)
         guard = Guard(self._engine, self._episode_here, self._noted, self._own_tools)
         return [guarded(tool, guard) for tool in tools]
 
-    def block(self, *, name: str = "cascade_memory") -> CascadeMemoryBlock:
+    def block(self, *, name: str = "cascade_memory", show: Literal["text", "turns"] = "text") -> CascadeMemoryBlock:
         """Make a block for ``Memory.from_defaults(memory_blocks=[...], insert_method=InsertMethod.USER)``.
 
         Args:
             name: The name of the block in LlamaIndex's template.
+            show: The cases as "text" between fences, or as earlier "turns" of the chat (``recall.messages()``), which come
+                before its history.
         """
-        return CascadeMemoryBlock(self._engine, self._recall, self._runs.go_on, name=name)
+        return CascadeMemoryBlock(self._engine, self._recall, self._runs.go_on, name=name, show=show)
 
     def install(self) -> Self:
         """Learn from every run of this process that recalls from this memory, when the run ends. Return the memory."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from mcp.types import CallToolResult
 from pydantic import FailFast, Field
@@ -12,13 +12,16 @@ from pydantic import FailFast, Field
 from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.domain import recall_tool
 from cascade_memory.domain.actions import check_actor
-from cascade_memory.errors import AlreadyRewarded, CascadeError, StoreError
+from cascade_memory.domain.quoting import quoted
+from cascade_memory.errors import AlreadyRewarded, CascadeError, InvalidInput, StoreError
 from cascade_memory.mcp_server.answers import Added, Checked, DoneStep, Forgotten, MemoryStats, Recalled, Reported
 from cascade_memory.mcp_server.reported_steps import MOST_STEPS
 from cascade_memory.mcp_server.sdk import ResourceError, ToolError, make, result, tool_annotations
 from cascade_memory.mcp_server.verbs import MOST_FORGOTTEN, Verbs, compact
 from cascade_memory.memory.threads import in_reward_thread, in_thread
 from cascade_memory.visible import visible
+
+Answer = TypeVar("Answer")
 
 INSTRUCTIONS = (
     "A memory of solved tasks that learns from outcomes. Before a task call recall_cases; before an action that may go wrong, "
@@ -134,9 +137,9 @@ def _reading(server: Any, verbs: Verbs) -> None:
         return await _answered(verbs, lambda asked: compact(asked.episode(episode_id)), ResourceError)
 
     @server.prompt()
-    async def solve_with_cases(task: str) -> str:
-        """Solve a task with the help of cases from earlier tasks."""
-        return await _answered(verbs, lambda asked: _prompt(asked, task), ValueError)
+    async def solve_with_cases(task: str, show: str = "text") -> list[dict[str, str]]:
+        """Solve a task with the help of cases from earlier tasks, as "text" before it, or as earlier "turns" of the chat."""
+        return await _answered(verbs, lambda asked: _prompt(asked, task, show), ValueError)
 
 
 def _writing(server: Any, verbs: Verbs) -> None:
@@ -211,10 +214,10 @@ async def _result(
 
 async def _answered(
     verbs: Verbs,
-    verb: Callable[[Verbs], str],
+    verb: Callable[[Verbs], Answer],
     refusal: type[Exception],
-    thread: Callable[[Callable[[], str]], Awaitable[str]] = in_thread,
-) -> str:
+    thread: Callable[[Callable[[], Answer]], Awaitable[Answer]] = in_thread,
+) -> Answer:
     """Run a verb. The client gets the reason why a call was refused; if the memory fails, only the host gets the details."""
     asked = verbs.asked()  # here, since another thread does not know which client calls
     try:
@@ -232,13 +235,17 @@ def _sentence(verbs: Verbs, error: Exception) -> str:
     return "the memory failed; go on without it (the host can find out why with: cascade-memory doctor)"
 
 
-def _prompt(verbs: Verbs, task: str) -> str:
+def _prompt(verbs: Verbs, task: str, show: str) -> list[dict[str, str]]:
+    if show not in ("text", "turns"):
+        raise InvalidInput(f'show must be "text" or "turns", not {quoted(show)}')
     found = verbs.found_for(task)
-    parts = [found.render(), f"Solve this task:\n{task}"]
+    turns = found.messages() if show == "turns" else []
+    parts = ["" if turns else found.render(), f"Solve this task:\n{task}"]
     if not verbs.read_only and found.error is None:
         ticket = "" if found.ticket is None else f' ticket "{found.ticket}",'
         parts.append(
             f'When you know how it went, call report_outcome with episode_id "{found.episode_id}",{ticket} a reward between 0 '
             "and 1, and what solved it."
         )
-    return "\n\n".join(part for part in parts if part)
+    asked = {"role": "user", "content": "\n\n".join(part for part in parts if part)}
+    return [*turns, asked]

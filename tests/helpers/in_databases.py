@@ -108,6 +108,15 @@ _OF_FOLDERS = {
     "test_undo_in_any_order.py": "test_a_case_that_is_stored_anew_while_chroma_is_fed_stays_in_chroma",
     "test_failures_forgotten.py": "test_no_byte_of_them_stays_after_a_purge",
     "test_quarantine_and_hiding.py": "test_what_an_older_version_marked_as_hidden_by_a_person_stays_out_when_unhidden",
+    "test_audit_chain.py": "test_that_a_log_was_begun_is_known_in_every_copy",  # a backup
+    "test_cancelled_recalls.py": "test_a_recall_that_waits_for_the_ledger_is_dropped_if_its_run_ends",  # a writer in SQLite
+    "test_extreme_values.py": "test_a_tool_refuses_an_extreme_value_or_stores_it_for_good",  # a backup
+    "test_interrupts.py": """test_ctrl_c_while_another_process_writes_locks_nobody_out
+      test_closing_again_goes_on_where_an_interrupt_has_ended_it
+      test_chroma_is_fed_again_after_an_interrupt_while_it_was_opened_or_closed""",  # SQLite's lock, the folder's own Chroma
+    "test_limits_of_values.py": """test_what_an_older_version_stored_beyond_the_limits_is_still_good
+      test_a_count_that_is_as_great_as_it_may_be_stays_so""",  # backups
+    "test_undo_what_was_replaced.py": "test_a_forgotten_case_is_not_in_what_was_replaced_either",  # a database's dead rows stay
     "test_lag.py": "",  # the folder's own Chroma
     "test_standing_aside.py": "",  # the same
     "test_event_loop.py": "test_nor_do_recalls_with_rewards test_nor_does_feeding_chroma_which_waits_for_a_quiet_moment",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 from inside import engine_of
 from llama_agents import ADDING, TASK, add, function_agent, only_episode, with_block
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
@@ -14,6 +15,7 @@ from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 from scripted_llm import ScriptedLLM
 
 from cascade_memory.domain.trajectory import Trajectory
+from cascade_memory.errors import InvalidInput
 
 # -- the block and the tool ------------------------------------------------------------------------------------------
 
@@ -186,3 +188,21 @@ async def test_two_namespaces_of_one_folder_in_one_agent(make, tmp_path):
     mine.sync()
     theirs.sync()
     assert [mine.stats().rewards, theirs.stats().rewards] == [1, 1]
+
+
+async def test_a_block_can_show_cases_as_earlier_turns(memory):
+    memory.install()
+    kept = Memory.from_defaults(session_id="s", memory_blocks=[memory.block(show="turns")])
+    agent = function_agent(ADDING, "It is 5.")
+    await agent.run(TASK, memory=kept)
+    for shown in agent.llm.seen:
+        assert [(one.role.value, one.content) for one in shown[:3]] == [
+            ("user", "what is 2 + 3?"),
+            ("assistant", "add the numbers: 5"),
+            ("user", TASK),
+        ]
+    assert "add the numbers" not in str(await kept.aget_all())
+    solution = only_episode(memory).solution
+    assert [one.action for one in solution.steps] == ['add({"a": 2, "b": 3})']
+    with pytest.raises(InvalidInput, match="turns"):
+        memory.block(show="chat")

@@ -29,6 +29,10 @@ class QueryFailed(Exception):
     """A query was refused, is invalid, or took too long."""
 
 
+class QueryTookTooLong(QueryFailed):
+    """It was stopped, so it is unknown what it returns: the machine may have been busy."""
+
+
 class ReadOnlyQueries:
     """Runs untrusted SQL: one statement, read-only, on one file, within a time limit, with bounded rows and memory.
 
@@ -86,7 +90,7 @@ class ReadOnlyQueries:
         except EOFError:
             if not late.is_set():
                 raise
-            raise QueryFailed(f"the query took longer than {self._seconds:g} seconds") from None
+            raise QueryTookTooLong(f"the query took longer than {self._seconds:g} seconds") from None
         finally:
             timer.cancel()
             timer.join()

@@ -1,4 +1,4 @@
-"""The catalogue of the sixteen tasks in the CASCADE paper, with the sources of their data."""
+"""The catalogue: the sixteen tasks in the CASCADE paper and one more, with the sources of their data."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from cascade_memory.evaluation.search.questions import lacking as lacking_for_se
 from cascade_memory.evaluation.tasks.dtlbench import DTLBENCH, Published
 from cascade_memory.evaluation.tasks.label_task import LabelTask, Source
 from cascade_memory.evaluation.tasks.sql_task import SQLTask
+from cascade_memory.evaluation.tasks.tables_task import TablesTask
 from cascade_memory.evaluation.tasks.task import Task
 from cascade_memory.evaluation.tasks.template import Template
 from cascade_memory.evaluation.tasks.wordings import finance, legal, medical, operations
@@ -67,6 +68,10 @@ def _sql(entry: Entry) -> Task:
     file, databases = entry.files
     published = None if entry.published is None else (entry.published.files[0], entry.published.files[1])
     return SQLTask(name=entry.name, file=file, databases=databases, published=published)
+
+
+def _tables(entry: Entry) -> Task:
+    return TablesTask(name=entry.name, file=entry.files[0])
 
 
 _CREDENTIALED = "PhysioNet Credentialed Health Data License: an account, a course and a signed agreement are asked for"
@@ -185,6 +190,16 @@ CATALOGUE = {
             source="https://bird-bench.github.io",
             licence="CC BY-SA 4.0",
             make=_sql,
+        ),
+        Entry(
+            name="llb-db",
+            title="Questions about tables",
+            paper_name="",
+            files=("llb_db.json",),
+            source="LifelongAgentBench (arXiv:2505.11942), as https://github.com/MemTensor/MemRL has it",
+            licence="not stated",
+            stand_in="those of the 500 tasks that read a table and whose query SQLite can run",
+            make=_tables,
         ),
         Entry(
             name="alfworld",

@@ -37,7 +37,7 @@ class SQLTask:
         *,
         name: str,
         file: str,
-        databases: str,
+        databases: str = "",
         published: tuple[str, str] | None = None,
         instruction: str = QUERY.about,
         seconds: float = 10.0,
