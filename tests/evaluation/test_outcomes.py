@@ -340,7 +340,7 @@ def test_a_packed_file_that_is_damaged_is_refused(tmp_path: Path, cut: int):
 
 
 def test_a_packed_file_that_never_ends_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("cascade_memory.evaluation.outcomes.table._MOST_BYTES", 10_000)
+    monkeypatch.setattr("cascade_memory.evaluation.outcomes.table.MOST_BYTES", 10_000)
     packed = tmp_path / "table.gz"
     packed.write_bytes(gzip.compress(HEAD + b" " * 100_000))
     with pytest.raises(InvalidInput, match="unpacks to more than 10,000 bytes"):

@@ -15,7 +15,7 @@ from cascade_memory.domain.private_files import open_own, open_plain
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.model.chat import PromptTooLong, Reply, ToolCall
 
-_MOST_BYTES = 2 * 1024**3  # of the whole table, unpacked: a packed file may be small and unpack without an end
+MOST_BYTES = 2 * 1024**3  # of the whole table, unpacked: a packed file may be small and unpack without an end
 _FORMAT = 1
 _BEGINS = b'{"outcomes": '
 
@@ -147,11 +147,11 @@ def _bytes_of(path: Path, other: str) -> bytes:
     try:
         with open_plain(path) as file:
             source = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
-            found = source.read(_MOST_BYTES + 1)
+            found = source.read(MOST_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise InvalidInput(f"{other}: {error}") from error
-    if len(found) > _MOST_BYTES:
-        raise InvalidInput(f"{path} unpacks to more than {_MOST_BYTES:,} bytes, so it is not read")
+    if len(found) > MOST_BYTES:
+        raise InvalidInput(f"{path} unpacks to more than {MOST_BYTES:,} bytes, so it is not read")
     return bytes(found)
 
 

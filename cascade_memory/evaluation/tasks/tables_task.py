@@ -6,10 +6,10 @@ import json
 import re
 import sqlite3
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
 
+from cascade_memory.domain.sqlite_files import connected
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.judging.sql import QueryFailed, QueryTookTooLong, schema_of
 from cascade_memory.evaluation.tasks.sql_task import SQLTask
@@ -67,7 +67,7 @@ def _write(database: Path, table: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
     if not all(_TYPES.fullmatch(column["type"]) for column in columns):
         raise ValueError("a column has no type that SQLite knows")
     described = ", ".join(f"{_quoted(column['name'])} {column['type']}" for column in columns)
-    with closing(sqlite3.connect(database)) as connection:
+    with connected(database) as connection:
         connection.execute(f"DROP TABLE IF EXISTS {_quoted(table['name'])}")
         connection.execute(f"CREATE TABLE {_quoted(table['name'])} ({described})")
         places = ", ".join("?" * len(columns))
