@@ -347,6 +347,7 @@ def test_a_packed_file_that_never_ends_is_not_unpacked(tmp_path: Path, monkeypat
         Outcomes(packed)
 
 
+@pytest.mark.slow
 def test_the_command_makes_a_table_and_another_one_plays_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     table, rows = tmp_path / "table", tmp_path / "rows.jsonl"
     what = ["--tasks", "banking77", "--methods", "zero-shot", "CASCADE", "--limit", "10", "--data", str(bundled_data())]
@@ -380,7 +381,7 @@ def test_the_command_makes_a_table_and_another_one_plays_it(tmp_path: Path, caps
         (["--methods", "CASCADE", "--model", "m"], "name the model"),
         (["--methods", "CASCADE", "--model", "m", "--base-url", "http://h/v1", "--folder", "f"], "name the model"),
         (["--methods", "cascade", "--model", "m"], "there is no method 'cascade'"),
-        (["--methods", "CASCADE", "--folder", "nowhere/at/all"], "there is no folder"),
+        pytest.param(["--methods", "CASCADE", "--folder", "nowhere/at/all"], "there is no folder", marks=pytest.mark.slow),
         (["--methods", "CASCADE", "--model", "m", "--tasks", "banking78"], "banking78"),
     ],
 )
