@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cascade_memory.cli import bench_setup
+from cascade_memory.cli.arguments import positive
 from cascade_memory.cli.bench_data import folder_or_bundled
 from cascade_memory.cli.bench_own import chat_of, check_tasks, json_object
 from cascade_memory.cli.tables import print_table
@@ -38,22 +39,15 @@ def add_options(command: Callable[..., argparse.ArgumentParser]) -> None:
     played = make.add_argument_group("what is played")
     played.add_argument("--tasks", nargs="+", required=True, metavar="TASK", help="tasks, as in bench run")
     played.add_argument("--methods", nargs="+", required=True, metavar="METHOD", help="methods, as in bench run")
-    played.add_argument("--seeds", type=_positive, default=3, help="how many orders of each task (default 3)")
-    played.add_argument("--limit", type=_positive, default=300, help="only the first tasks of each stream (default 300)")
+    played.add_argument("--seeds", type=positive, default=3, help="how many orders of each task (default 3)")
+    played.add_argument("--limit", type=positive, default=300, help="only the first tasks of each stream (default 300)")
     played.add_argument("--order", choices=[SHUFFLED, FILE], default=SHUFFLED, help="as in bench run")
     played.add_argument("--act-only", action="store_true", help="in worlds: the model writes actions without thoughts")
     played.add_argument("--show", choices=("text", "turns"), default="text", help="how the model sees the cases")
     about = "how many runs are played at once, and so how many prompts are answered at once (default 32)"
-    played.add_argument("--together", type=_positive, default=32, metavar="N", help=about)
+    played.add_argument("--together", type=positive, default=32, metavar="N", help=about)
     played.add_argument("--data", type=Path, metavar="DIR", help="the folder with the data (default: CASCADE_DATA)")
     bench_setup.add_options(make)
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return number
 
 
 def run(options: argparse.Namespace) -> int:

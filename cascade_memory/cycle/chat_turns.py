@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from cascade_memory.cycle.reuse import MAX_CASE_CHARS, MAX_TOTAL_CHARS, is_failure, render
+from cascade_memory.domain.quoting import quoted
 from cascade_memory.domain.recall import RecalledCase
 from cascade_memory.domain.trajectory import Trajectory
 from cascade_memory.domain.trust import LEVELS
+from cascade_memory.errors import InvalidInput
 from cascade_memory.visible import fitting, legible
 
 Turn: TypeAlias = "dict[str, Any]"
+Show: TypeAlias = Literal["text", "turns"]  # how cases reach a model: between fences before the task, or as earlier turns
 
 # A turn looks as if it had happened, so it says more than a text between fences: that takes a source that judges or knows.
 TRUSTED = LEVELS["judge"]
 _NOTED = "I keep these cases in mind."
 _NO_ANSWER = "Done."
+
+
+def check_show(show: object) -> None:
+    """Refuse what is no way to show cases."""
+    if show not in ("text", "turns"):
+        raise InvalidInput(f'show must be "text" or "turns", not {quoted(show)}')
 
 
 def turns(cases: Sequence[RecalledCase], tools: Collection[str] = ()) -> list[Turn]:

@@ -63,6 +63,17 @@ def open_own(path: Path, mode: str) -> IO[Any]:
     return open(path, mode, encoding=encoding, newline=None if "b" in mode else "\n", opener=_own)
 
 
+def append_after(path: Path, end: int, line: bytes) -> int:
+    """Write a line at this place of a file of lines, in place of whatever was cut off there; return where it ends, on disk."""
+    with open_own(path, "r+b" if path.exists() else "xb") as file:
+        file.truncate(end)
+        file.seek(end)
+        file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
+    return end + len(line)
+
+
 def _own(name: str, flags: int) -> int:
     check_one_name(name)
     return os.open(name, flags | PLAIN, 0o666)

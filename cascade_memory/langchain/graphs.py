@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable
 
+from cascade_memory.cycle.chat_turns import Show
 from cascade_memory.domain.quoting import quoted
 from cascade_memory.errors import InvalidInput
 from cascade_memory.langchain.guarding import ToolGuard, tool_guard
-from cascade_memory.langchain.injection import Show, with_cases
+from cascade_memory.langchain.injection import with_cases
 from cascade_memory.langchain.nodes import Score, learn_node, recall_node
 from cascade_memory.langchain.places import Skip, Text
 

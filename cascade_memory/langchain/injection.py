@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.messages import BaseMessage, SystemMessage, convert_to_messages
 
-from cascade_memory.domain.quoting import quoted
-from cascade_memory.errors import InvalidInput
+from cascade_memory.cycle.chat_turns import Show
 
 if TYPE_CHECKING:
     from cascade_memory.domain.recall import Recall
-
-Show: TypeAlias = Literal["text", "turns"]  # cases as text between fences, or as earlier turns of the chat
-
-
-def check_show(show: object) -> None:
-    """Refuse what is no way to show cases."""
-    if show not in ("text", "turns"):
-        raise InvalidInput(f'show must be "text" or "turns", not {quoted(show)}')
 
 
 def shown(recall: Recall, show: Show) -> dict[str, Any]:

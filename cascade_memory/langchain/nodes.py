@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 
+from cascade_memory.cycle.chat_turns import Show, check_show
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import check_callable
 from cascade_memory.errors import InvalidInput
 from cascade_memory.langchain.block import block_around
-from cascade_memory.langchain.injection import Show, check_show, shown
+from cascade_memory.langchain.injection import shown
 from cascade_memory.langchain.messages import messages_in, read
 from cascade_memory.langchain.places import Skip, Text, check_places, going_on, keys_in, over, solution_at, task_at
 from cascade_memory.langchain.run_tree import CHANNEL, METADATA_KEY, actor_in

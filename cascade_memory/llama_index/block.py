@@ -11,9 +11,8 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory import BaseMemoryBlock
 from pydantic import PrivateAttr
 
-from cascade_memory.domain.quoting import quoted
+from cascade_memory.cycle.chat_turns import check_show
 from cascade_memory.domain.recall import Recall
-from cascade_memory.errors import InvalidInput
 from cascade_memory.llama_index.trajectory import Turn, turn_in
 from cascade_memory.memory.threads import in_thread
 from cascade_memory.runs.failing_open import fail_open
@@ -41,8 +40,7 @@ class CascadeMemoryBlock(BaseMemoryBlock[Any]):
         self, memory: Memory, recall: Callable[[str], Recall], go_on: Callable[[Recall], object], *, show: str, **fields: Any
     ) -> None:
         super().__init__(**fields)
-        if show not in ("text", "turns"):
-            raise InvalidInput(f'show must be "text" or "turns", not {quoted(show)}')
+        check_show(show)
         self._memory, self._recall, self._go_on, self._turns = memory, recall, go_on, show == "turns"
 
     def shows(self, recall: Callable[[str], Recall]) -> bool:

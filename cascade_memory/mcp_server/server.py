@@ -10,10 +10,10 @@ from mcp.types import CallToolResult
 from pydantic import FailFast, Field
 
 from cascade_memory.assembly.cascade import CascadeMemory
+from cascade_memory.cycle.chat_turns import check_show
 from cascade_memory.domain import recall_tool
 from cascade_memory.domain.actions import check_actor
-from cascade_memory.domain.quoting import quoted
-from cascade_memory.errors import AlreadyRewarded, CascadeError, InvalidInput, StoreError
+from cascade_memory.errors import AlreadyRewarded, CascadeError, StoreError
 from cascade_memory.mcp_server.answers import Added, Checked, DoneStep, Forgotten, MemoryStats, Recalled, Reported
 from cascade_memory.mcp_server.reported_steps import MOST_STEPS
 from cascade_memory.mcp_server.sdk import ResourceError, ToolError, make, result, tool_annotations
@@ -236,8 +236,7 @@ def _sentence(verbs: Verbs, error: Exception) -> str:
 
 
 def _prompt(verbs: Verbs, task: str, show: str) -> list[dict[str, str]]:
-    if show not in ("text", "turns"):
-        raise InvalidInput(f'show must be "text" or "turns", not {quoted(show)}')
+    check_show(show)
     found = verbs.found_for(task)
     turns = found.messages() if show == "turns" else []
     parts = ["" if turns else found.render(), f"Solve this task:\n{task}"]

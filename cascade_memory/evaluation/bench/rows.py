@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from cascade_memory.domain.private_files import open_own
+from cascade_memory.domain.private_files import append_after
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import SHUFFLED, Run
 
@@ -70,13 +70,7 @@ class Rows:
             )
         self.check_declared(row, row.get("declared", {}))
         line = json.dumps(row, ensure_ascii=False).encode() + b"\n"
-        with open_own(self.path, "r+b" if self.path.exists() else "xb") as file:
-            file.truncate(self._end)
-            file.seek(self._end)
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
-        self._end += len(line)
+        self._end = append_after(self.path, self._end, line)
         self.rows.append(row)
 
     def check_declared(self, about: Row, declared: Mapping[str, Any]) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-from cascade_memory.cycle.chat_turns import turns
+from cascade_memory.cycle.chat_turns import Show, turns
 from cascade_memory.cycle.reuse import render
 from cascade_memory.domain.recall import RecalledCase
 from cascade_memory.domain.trajectory import Step, Trajectory, solution_text
@@ -18,8 +18,6 @@ from cascade_memory.evaluation.model.asking import Asking
 from cascade_memory.evaluation.model.chat import Message, PromptTooLong
 from cascade_memory.evaluation.solver import Attempt
 from cascade_memory.evaluation.tasks.task import Item, Task
-
-Show: TypeAlias = Literal["text", "turns"]  # how cases reach a model: between fences before the task, or as earlier turns
 
 
 @runtime_checkable

@@ -8,6 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
 
+from cascade_memory.evaluation.bench.heartbeat import EVERY
 from cascade_memory.evaluation.bench.measure import Staged
 from cascade_memory.evaluation.bench.plan import Suite
 from cascade_memory.evaluation.bench.play import play
@@ -26,12 +27,11 @@ def ask_all(
     together: int = 32,
     setup: Setup | None = None,
     tell: Callable[[str], None] = lambda _: None,
-    every: float = 60.0,
 ) -> None:
     """Play the runs of a suite with a model whose answers are kept in a table: ``Model(chat=Outcomes(path, chat))``.
 
     The figures of the runs are not kept: played again against the table, they take seconds. If it is stopped, what was answered
-    stays, and the next call goes on from there. ``tell`` hears how far it is, every so many seconds.
+    stays, and the next call goes on from there. ``tell`` hears how far it is, once a minute.
     """
     outcomes = solver.chat
     assert isinstance(outcomes, Outcomes)
@@ -46,7 +46,7 @@ def ask_all(
         try:
             waiting = {pool.submit(play, one, folders, staged) for one in runs}
             while waiting:
-                finished, waiting = wait(waiting, timeout=every, return_when=FIRST_COMPLETED)
+                finished, waiting = wait(waiting, timeout=EVERY, return_when=FIRST_COMPLETED)
                 for one in finished:
                     one.result()
                 tell(f"{len(outcomes):,} answers, {len(runs) - len(waiting)} of {len(runs)} runs played")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from cascade_memory.domain.private_files import open_own, open_plain
+from cascade_memory.domain.private_files import append_after, open_plain
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.model.chat import PromptTooLong, Reply, ToolCall
 
@@ -80,13 +79,7 @@ class OutcomeFile:
         if self.path.suffix == ".gz":
             raise InvalidInput(f"{self.path} is packed, so nothing can be added: unpack it first (gunzip)")
         line = json.dumps(entry).encode() + b"\n"
-        with open_own(self.path, "r+b" if self.path.exists() else "xb") as file:
-            file.truncate(self._end)
-            file.seek(self._end)
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
-        self._end += len(line)
+        self._end = append_after(self.path, self._end, line)
 
     def _read(self) -> None:
         other = f"{self.path} holds something other than a table of outcomes"
