@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import get_type_hints
 
@@ -17,8 +18,7 @@ from cascade_memory.ports.ledger import Ledger
 
 ROOT = Path(cascade_memory.__file__).parent
 DOOR = "engine/door.py"
-FILES = {file.relative_to(ROOT).as_posix(): ast.parse(file.read_text()) for file in sorted(ROOT.rglob("*.py"))}
-OURS = {name: tree for name, tree in FILES.items() if not name.startswith(("evaluation/", "testing/"))}
+_ELSEWHERE = ("evaluation/", "testing/")
 
 # Whatever writes to a ledger, and who calls it. What takes texts gets them from the door: say here how, when you add to it.
 WRITES = {
@@ -51,6 +51,15 @@ _MAY_CHECK = {
 }
 
 
+@cache
+def _ours() -> dict[str, ast.Module]:
+    """Return the parsed files, once: not at import, since every process that collects tests imports this."""
+    names = {file.relative_to(ROOT).as_posix(): file for file in sorted(ROOT.rglob("*.py"))}
+    return {
+        name: ast.parse(file.read_text()) for name, file in names.items() if not name.startswith(("evaluation/", "testing/"))
+    }
+
+
 def _calls(tree: ast.AST) -> Iterator[ast.Call]:
     yield from (node for node in ast.walk(tree) if isinstance(node, ast.Call))
 
@@ -59,7 +68,9 @@ def _dotted(node: ast.expr) -> str:
     return f"{_dotted(node.value)}.{node.attr}" if isinstance(node, ast.Attribute) else getattr(node, "id", "?")
 
 
-CALLS = {name: [_dotted(one.func) for one in _calls(tree)] for name, tree in OURS.items()}
+@cache
+def _called() -> dict[str, list[str]]:
+    return {name: [_dotted(one.func) for one in _calls(tree)] for name, tree in _ours().items()}
 
 
 def _callers(method: str) -> set[str]:
@@ -67,7 +78,7 @@ def _callers(method: str) -> set[str]:
     ends = (f".{method}",) if "." in method else (f".ledger.{method}", f"._ledger.{method}")
     return {
         name
-        for name, calls in CALLS.items()
+        for name, calls in _called().items()
         if not name.startswith("ledger/") and any(f".{one}".endswith(ends) for one in calls)
     }
 
@@ -76,7 +87,7 @@ def _callers(method: str) -> set[str]:
 def test_texts_are_checked_at_the_door_alone():
     found = {
         name
-        for name, tree in OURS.items()
+        for name, tree in _ours().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and {one.name for one in node.names} & _OF_TEXTS
     }
@@ -123,7 +134,7 @@ def _takes_texts(method: object) -> bool:
 
 def test_what_carries_texts_inwards_is_made_in_few_places():
     made: dict[str, set[str]] = {}
-    for name, calls in CALLS.items():
+    for name, calls in _called().items():
         for one in calls:
             made.setdefault(one.rpartition(".")[2], set()).add(name)
     assert made[RecallRequest.__name__] == {"memory/handle.py"}
@@ -136,5 +147,5 @@ def test_what_carries_texts_inwards_is_made_in_few_places():
 
 def test_loggers_and_warnings_come_from_one_place():
     spoken = {"logging.getLogger", "getLogger", "warnings.warn"}
-    speaking = {name for name, calls in CALLS.items() if spoken & set(calls)}
+    speaking = {name for name, calls in _called().items() if spoken & set(calls)}
     assert speaking == {"redaction/saying.py"}

@@ -35,12 +35,14 @@ def test_a_bank_that_harms_costs_about_a_point_of_five_hundred():
     assert max(costs) <= 8.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("alone", "with_case"), [(0.25, 0.5), (0.5, 0.7), (0.0, 0.3)])
 def test_a_bank_that_helps_is_shown(alone: float, with_case: float):
     shares = [lost(alone, with_case, 500, seed)[1] for seed in range(12)]
     assert np.median(shares) > 0.85
 
 
+@pytest.mark.slow
 def test_a_bank_that_begins_to_help_gets_its_right_back():
     value, rng = CaseValue(CONTEXT_PRIOR), np.random.default_rng(3)
     shown: list[bool] = []
@@ -135,6 +137,7 @@ def taught(policy: LightPolicy, n: int, rates: dict[int, float], k: int = 3) -> 
     return counts
 
 
+@pytest.mark.slow
 def test_the_policy_shows_as_many_as_help():
     few = taught(LightPolicy(dimension=1), 400, {0: 0.2, 1: 0.6, 3: 0.2})
     many = taught(LightPolicy(dimension=1), 400, {0: 0.2, 1: 0.2, 3: 0.6})

@@ -50,6 +50,7 @@ def test_an_exact_refit_is_where_the_gradient_of_the_regularised_loss_vanishes()
     assert theta == pytest.approx(0.5204, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_an_exact_refit_is_scikit_learn_s_logistic_regression():
     linear_model = pytest.importorskip("sklearn.linear_model")
     rng = np.random.default_rng(0)
@@ -195,6 +196,7 @@ def test_neural_logucb_takes_a_thousand_steps_even_with_a_single_pair():
     assert after[-1] - after[19] > 1.0
 
 
+@pytest.mark.slow
 def test_neural_logucb_agrees_with_torch():
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(3)

@@ -142,6 +142,7 @@ def test_a_team_that_grows_later_is_not_judged_again():
     assert not records.judged_too_early
 
 
+@pytest.mark.slow
 def test_puppets_who_speak_against_a_liar_first_do_not_save_it():
     """So many of them that an actor's list of witnesses would be full, if their word counted."""
     records = SourceRecords()

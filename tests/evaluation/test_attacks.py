@@ -39,6 +39,7 @@ def stream(folders: Folders) -> Attacked:
     return attacked(RECURRING, folders)
 
 
+@pytest.mark.slow
 def test_attackers_take_texts_that_nobody_plays(stream: Attacked):
     assert not {query for query, _ in stream.aside} & set(stream.queries)
     for kind in KINDS:
@@ -67,6 +68,7 @@ def test_the_same_actor_takes_a_turn_whoever_attacks_and_many_are_new(stream: At
     assert not {plain.actor(turn) for turn in bad} & {plain.actor(turn) for turn in honest}
 
 
+@pytest.mark.slow
 def test_procedures_never_recur_and_help_where_the_label_is_right(folders: Folders):
     stream = attacked(PROCEDURES, folders)
     assert len(set(stream.solutions)) == len(stream.queries)
@@ -88,6 +90,7 @@ def test_an_attack_is_played_and_its_row_is_the_same_again(folders: Folders, kin
     assert len({len(first[name]) for name in ("success", "shown", "bad", "aimed", "followed")}) == 1
 
 
+@pytest.mark.slow
 def test_where_nobody_attacks_nothing_malicious_is_stored_or_shown(folders: Folders):
     row = play(PROCEDURES, folders)
     assert row["malicious_cases"] == row["stopped"] == row["stopped_by_mistake"] == 0

@@ -44,6 +44,7 @@ def timeless(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name not in TIMES} for row in rows]
 
 
+@pytest.mark.slow
 def test_a_row_tells_everything(streams, tmp_path):
     (row,) = run([Run("rca", "CASCADE", seed=0)], streams, tmp_path / "rows.jsonl", progress=False)
     assert (row["solver"], row["n"]) == ("simulated", 120)

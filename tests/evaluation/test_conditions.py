@@ -85,6 +85,7 @@ def test_flipped_rewards_say_the_opposite():
     assert all(success is not (int(place) % 2 == 0) for place, success in told("flipped=1", 50)[0])
 
 
+@pytest.mark.slow
 def test_a_row_has_the_truth_and_the_memory_what_it_was_told(streams, tmp_path):
     clean, missing, late, flipped = (
         played(streams, tmp_path, rewards=said) for said in ("", "missing=0.5", "late=30", "flipped=0.3")

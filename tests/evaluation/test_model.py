@@ -150,6 +150,7 @@ class Judged:
         return self.judge(item.query, reply, right=item.label)
 
 
+@pytest.mark.slow
 def test_a_judge_that_asks_a_model_is_logged_and_counted_too(desk: Path):
     with serving(say) as server, serving(verdict, lambda n: "unknown" if n > 7 else None) as judging:
         wanted: dict[str, Any] = {"data": desk, "out": desk / "rows.jsonl", "methods": ["zero-shot"], "seeds": 1}
@@ -175,6 +176,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]
         return timeless(rows_of(folder, client(server.url)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", PASSING)
 def test_what_passes_changes_no_row(fault: str, desk: Path, undisturbed: list[dict[str, Any]]):
     with serving(say, lambda n: fault if n % 9 in (2, 3) else None) as server:
@@ -187,6 +189,7 @@ def test_what_passes_changes_no_row(fault: str, desk: Path, undisturbed: list[di
     assert {one["try"] for one in failed} >= {1, 2}  # where requests overlap, a third one may be hit as well
 
 
+@pytest.mark.slow
 def test_langchain_openai_against_the_same_server(desk: Path, undisturbed: list[dict[str, Any]]):
     openai = pytest.importorskip("langchain_openai")
     with serving(say, lambda n: "rate limit" if n == 2 else "dropped" if n == 5 else None) as server:
@@ -252,6 +255,7 @@ def test_waiting_has_an_end(fault: str, patience: float):
     assert time.monotonic() - began < 3.0
 
 
+@pytest.mark.slow
 def test_a_server_that_goes_down_stops_the_run_which_then_goes_on(desk: Path, undisturbed: list[dict[str, Any]]):
     with serving(say) as server:
         server.fault = lambda n: "dropped" if n > 20 else None

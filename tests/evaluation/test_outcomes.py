@@ -97,7 +97,12 @@ def played(chat: Any, out: Path, n: int = 200, jobs: int = 1, **model: Any) -> b
 
 
 @pytest.mark.parametrize(
-    ("show", "n"), [("text", 8), *(pytest.param(show, 200, marks=pytest.mark.slow) for show in ("text", "turns"))]
+    ("show", "n"),
+    [
+        ("text", 8),
+        pytest.param("turns", 30, marks=pytest.mark.slow),
+        *(pytest.param(show, 200, marks=pytest.mark.long) for show in ("text", "turns")),
+    ],
 )
 def test_a_run_against_the_table_is_the_live_run_to_the_byte(tmp_path: Path, show: Any, n: int):
     suite = Suite(tasks=["banking77"], methods=METHODS, seeds=2, limit=n)
@@ -110,12 +115,13 @@ def test_a_run_against_the_table_is_the_live_run_to_the_byte(tmp_path: Path, sho
         asked = [json.dumps(one["messages"]) for one in real.asked]
     assert sorted(asked[3:]) == sorted(prompts), "each prompt once, after the three probes"
     assert played(Outcomes(tmp_path / "table"), tmp_path / "replayed" / "rows.jsonl", n, show=show) == live
-    if n > 100:
+    if n > 8:
         assert played(Outcomes(tmp_path / "table"), tmp_path / "parallel" / "rows.jsonl", n, show=show, jobs=2) == live
     assert '"too_long": 0' in live.decode()
     assert 0.1 < json.loads(live)[0]["rate"] < 0.9
 
 
+@pytest.mark.slow
 def test_the_table_has_no_text_of_the_tasks(tmp_path: Path):
     with Outcomes(tmp_path / "table", Scripted()) as outcomes:
         suite = Suite(tasks=["banking77"], methods=["similarity"], seeds=1, limit=30)
@@ -129,6 +135,7 @@ def test_the_table_has_no_text_of_the_tasks(tmp_path: Path):
     assert len(told) / 30 < 270
 
 
+@pytest.mark.slow
 def test_it_goes_on_where_it_was_stopped(tmp_path: Path):
     suite = Suite(tasks=["banking77"], methods=("zero-shot", "similarity"), seeds=2, limit=20)
     with serving(Real(say)) as real:

@@ -73,6 +73,7 @@ def test_other_refusals_are_no_matter_of_length(complaint: str):
     assert not is_too_long(400, complaint)
 
 
+@pytest.mark.slow
 def test_a_prompt_that_is_too_long_loses_its_task_and_not_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     rows = [{"task": ("long " * 80 if n % 3 == 0 else "") + f"card number {n}?", "label": "card"} for n in range(9)]
     (tmp_path / "desk.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
@@ -307,6 +308,7 @@ def test_an_action_is_found_however_it_is_dressed(reply: str):
 # -- smaller ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_long_run_says_how_far_it_is_where_there_is_no_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):

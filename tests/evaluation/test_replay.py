@@ -35,6 +35,7 @@ def _slate(n: int = 6, seed: int = 0) -> Slate:
 # -- the mix -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("abstain", [True, False])
 def test_what_is_logged_is_how_often_it_happens(abstain):
     slate, policy = _slate(), SimilarityPolicy()
@@ -231,6 +232,7 @@ def test_without_the_mix_nothing_is_identified_and_it_says_why(tmp_path):
     assert same.estimates.inverse.estimate == pytest.approx(same.logged.estimate)
 
 
+@pytest.mark.slow
 def test_the_holdout_alone_identifies_what_no_memory_earns(tmp_path):
     _played(3, 300, path=tmp_path / "memory", holdout=0.4).close()
     found = replay(tmp_path / "memory", "zero-shot").estimates

@@ -141,6 +141,7 @@ def test_the_same_rows_give_the_same_page(rows, tmp_path):
     assert drawn(same) == drawn(same)
 
 
+@pytest.mark.slow
 def test_words_agree_with_the_numbers(page, rows):
     (section,) = sections(json.loads(line) for line in rows.read_text().splitlines())
     sentences = words.where_memory_does_not_help(section)
@@ -219,6 +220,7 @@ def test_letters_that_the_pictures_lack_are_no_warning(rows, tmp_path):
     assert "打印机" in target.read_text()
 
 
+@pytest.mark.slow
 def test_rows_of_other_times_are_read(rows, tmp_path):
     kept = {"task", "method", "solver", "seed", "n", "rate", "success"}
     lines = changed(rows, tmp_path / "same.jsonl").read_text().splitlines()
@@ -344,6 +346,7 @@ def test_a_humans_answers_are_no_methods_success(rows, tmp_path):
     assert "those that the human answered are left out" in found.text
 
 
+@pytest.mark.slow
 def test_no_note_of_a_human_where_none_was_asked(page):
     assert "human answered are left out" not in page.text
 

@@ -48,6 +48,7 @@ def test_a_part_is_missed_where_rewards_depend_on_it_and_not_elsewhere(tool: dic
     assert rows["twice the variance of families"][0] > 0.0
 
 
+@pytest.mark.slow
 def test_it_plays_a_stream_and_prints_its_table(
     tool: dict[str, Any], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

@@ -108,6 +108,7 @@ def test_settings_without_a_reranker_are_those_of_the_light_methods(tmp_path: Pa
     assert {row["models"] for row in rows} == {""}
 
 
+@pytest.mark.slow
 def test_rows_with_other_models_or_settings_are_other_rows(models: dict[str, str], tmp_path: Path):
     other = dict(models, ranker=str(make_reranker(tmp_path / "other", seed=3)))
     for setup in (Setup(), Setup(**models), Setup(**other), Setup(**models, k=2), Setup(embedder=models["embedder"])):
@@ -141,6 +142,7 @@ def test_what_was_called_np_cbr_without_a_reranker_is_called_similarity(tmp_path
     assert [row["method"] for row in read_rows(path)] == ["similarity", "similarity + revision", "NP-CBR"]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_played_says_why(models: dict[str, str], tmp_path: Path):
     with pytest.raises(InvalidInput, match="needs a reranker"):
         played(tmp_path, ["Neural-LinLogUCB, authors' code"], Setup())

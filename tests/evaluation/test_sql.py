@@ -167,6 +167,7 @@ def test_sums_in_another_order_agree(queries, database):
     assert same_rows([(b"\x00\xff", None)], [(b"\x00\xff", None)], ordered=True)
 
 
+@pytest.mark.slow
 def test_a_right_query_that_fails_is_the_benchmarks_fault(queries, database):
     with pytest.raises(ValueError, match="the right query itself fails"):
         judged(queries, database, GOLD, "SELECT name FROM nobody")

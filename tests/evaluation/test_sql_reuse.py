@@ -183,6 +183,7 @@ def test_alone_without_a_case_and_with_a_useless_one(agents):
     assert not agents["full"].attempt(0, [strange]).success
 
 
+@pytest.mark.slow
 def test_a_stage_of_real_questions(data):
     folders = Folders(data, Path("unused"))
     stage = sql_stage(Run("spider", "similarity", 0, 60, "reuse"), folders)

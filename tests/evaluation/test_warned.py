@@ -290,6 +290,7 @@ def test_the_plan_has_every_arm_on_every_stream_in_the_same_orders():
     assert len(planned) == len(set(planned)) == 2 * len(STREAMS) * len(ARMS)
 
 
+@pytest.mark.slow
 def test_the_picture_is_drawn(tmp_path: Path):
     pytest.importorskip("matplotlib")
     draw(ROWS, tmp_path / "warnings.png")

@@ -130,6 +130,7 @@ def test_an_option_with_an_extreme_value_is_refused_or_works(option: str):
     assert {label: why for label, why in wrong.items() if why} == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("label", some(list(EXTREME), 30, "parts"))
 def test_parts_of_solutions_and_settings_are_refused_or_come_back_as_they_were(label: str):
     value = EXTREME[label]

@@ -23,7 +23,8 @@ from cascade_memory.domain.failure_warning import FailureWarning
 from cascade_memory.errors import InvalidInput
 from cascade_memory.rewards.verdict import verdict_question
 
-BREAKS = [chr(code) for code in range(0x110000) if len(f"a{chr(code)}b".splitlines()) > 1]
+# Every character, each before the next one: what ends a line is a break.
+BREAKS = [line[-1] for line in "".join(map(chr, range(0x110000))).splitlines(keepends=True)[:-1]]
 FORGED = "FORGED LINE"
 TEXT = "fine" + "".join(f"{one}{FORGED}" for one in ["\n", "\r", "\r\n", "\u2028", "\u2029"])  # the door takes these
 EDITED = "fine" + "".join(f"{one}{FORGED}" for one in BREAKS)  # and only an edited ledger holds these

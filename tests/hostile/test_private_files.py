@@ -85,6 +85,7 @@ def test_an_export_over_an_older_one_is_private(tmp_path: Path, ram: CascadeMemo
     assert _mode(target) == 0o600
 
 
+@pytest.mark.slow
 def test_weights_of_an_encoder_are_private(tmp_path: Path):
     torch = pytest.importorskip("torch")
     pytest.importorskip("safetensors")

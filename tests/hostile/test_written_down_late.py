@@ -82,6 +82,7 @@ def test_of_many_that_wait_the_last_ones_say_that_their_reward_will_be_ignored(
     assert memory.health().failures == {"record": 3}
 
 
+@pytest.mark.slow
 def test_whoever_asks_too_often_waits_rather_than_lose_a_reward(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(recording, "MOST_LATE", 40)
     monkeypatch.setattr(recording, "CROWDED", 8)
@@ -302,6 +303,7 @@ def test_whatever_comes_of_its_key_a_recall_is_written_down(busy: bool):
     assert not late.failed_to_open("e")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("says", "dropped"),
     [("nothing", False), ("its metadata", True), ("its episode", True), ("a candidate that went", True)],

@@ -44,6 +44,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_hostile_text_is_shown_as_text(kind: str):
     text = HOSTILE[kind]

@@ -8,14 +8,12 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("llama_index.llms.openai_like")
 pytest.importorskip("langchain_core")  # in which the server's replies are written
 
 from inside import engine_of
 from langchain_core.messages import AIMessage, BaseMessage
 from llama_agents import add, with_block
 from llama_index.core.agent.workflow import FunctionAgent
-from llama_index.llms.openai_like import OpenAILike
 from openai_server import serving
 
 from cascade_memory.llama_index import CascadeMemory
@@ -28,14 +26,19 @@ def reply(messages: Sequence[BaseMessage]) -> AIMessage:
     return AIMessage("", tool_calls=[{"name": "add", "args": {"a": 2, "b": 3}, "id": f"call_{uuid.uuid4().hex[:8]}"}])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("streaming", [True, False])
 async def test_a_case_is_kept_and_shown_to_the_next_run(streaming: bool):
+    openai_like = pytest.importorskip("llama_index.llms.openai_like")  # here: OpenAI's own package takes seconds to load
+
     def judge(episode: Any) -> bool:
         return "5" in episode.answer
 
     with serving(reply) as (url, received), CascadeMemory(embedder="hashing", reward_fn=judge, learn="inline") as memory:
         memory.install()
-        model = OpenAILike(model="some-model", api_base=url, api_key="none", is_chat_model=True, is_function_calling_model=True)
+        model = openai_like.OpenAILike(
+            model="some-model", api_base=url, api_key="none", is_chat_model=True, is_function_calling_model=True
+        )
         agent = FunctionAgent(llm=model, tools=[add], streaming=streaming)
         assert str(await agent.run("what is 2 + 3?", memory=with_block(memory))) == "It is 5."
         memory.sync()

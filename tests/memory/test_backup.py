@@ -26,6 +26,7 @@ def _teach(memory: CascadeMemory, n: int, start: int = 0) -> None:
         memory.reward(recall.episode_id, float(i % 5 != 0), solution=f"solution {i % 7}")
 
 
+@pytest.mark.slow
 def test_a_backup_taken_under_load_restores_to_a_consistent_memory(on_disk, tmp_path: Path):
     memory = on_disk(learn="background")
     _teach(memory, 30)

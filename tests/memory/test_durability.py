@@ -306,6 +306,7 @@ def test_chroma_that_fails_is_counted_and_recall_goes_on(on_disk, monkeypatch):
     assert all(check.ok for check in memory.examine())
 
 
+@pytest.mark.slow
 def test_every_case_is_exported_and_imported_with_what_was_learned(on_disk, tmp_path: Path):
     memory = on_disk()
     _teach(memory, 60)

@@ -73,6 +73,7 @@ def test_tool_calls_of_a_langchain_agent():
         _assert_one_family(memory.engine)
 
 
+@pytest.mark.slow
 def test_tool_calls_of_a_llama_index_agent():
     pytest.importorskip("llama_index.core")
     from llama_agents import function_agent

@@ -140,6 +140,7 @@ def test_a_change_visits_only_the_namespace_that_it_concerns(monkeypatch: pytest
         assert visited == ["second"]
 
 
+@pytest.mark.slow
 def test_threads_work_in_more_namespaces_than_are_kept(few: None):
     names = [f"tenant-{i}" for i in range(6)]
     wrong: list[str] = []

@@ -39,6 +39,7 @@ def test_a_plot_shows_itself():
     assert not re.search("#[0-9a-f]{3}", ElementTree.tostring(success, "unicode"))
 
 
+@pytest.mark.slow
 def test_a_plot_is_a_png_and_a_file_too(tmp_path):
     pytest.importorskip("matplotlib")
     plot = plot_rewards(REWARDS, window=50)

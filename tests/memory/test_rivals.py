@@ -13,6 +13,7 @@ from cascade_memory.errors import InvalidInput
 LEARNING = ("neural-linlogucb", "linlogucb", "neural-logucb", "neural-linucb", "thompson")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranker", LEARNING)
 def test_a_rival_learns_and_comes_back_with_what_it_learned(ranker: str, tmp_path):
     def score(memory: CascadeMemory) -> float:

@@ -47,6 +47,7 @@ def test_it_never_changes_what_is_returned(ranker):
         assert _play(watched) == without
 
 
+@pytest.mark.slow
 def test_it_learns_from_what_the_other_one_showed_and_learns_that_again_after_opening(on_disk):
     with on_disk(ranker="similarity", shadow="light") as memory:
         _play(memory)

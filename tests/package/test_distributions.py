@@ -96,6 +96,7 @@ def test_the_metadata_say_what_pypi_shows(built: Built):
     assert "Typing :: Typed" in classifiers
 
 
+@pytest.mark.slow
 def test_every_link_on_pypi_leads_to_a_file_of_this_release(built: Built):
     page = str(built.metadata().get_payload())
     targets = {one or other for one, other in _TARGET.findall(page)}

@@ -27,6 +27,7 @@ def test_every_link_leads_somewhere_and_nothing_comes_from_elsewhere(site: Path)
     assert faults(site) == []
 
 
+@pytest.mark.slow
 def test_every_page_of_the_documentation_is_in_the_navigation(site: Path):
     """Each page but the front page is linked from the front page, whose navigation has them all."""
     linked = {link.split("#")[0] for link in read((site / "index.html").read_text(encoding="utf-8")).links}
@@ -52,12 +53,14 @@ def test_the_reference_has_every_public_name(page: str, module: str):
     assert set(importlib.import_module(module).__all__) - shown == set()
 
 
+@pytest.mark.slow
 def test_the_reference_has_every_name_of_the_package_itself(site: Path):
     text = "".join((PROJECT / "docs" / "api" / f"{page}.md").read_text() for page in ("memory", "results", "ports"))
     shown = set(re.findall(r"^::: cascade_memory\.(\w+)$", text, re.MULTILINE))
     assert set(importlib.import_module("cascade_memory").__all__) - shown == set()
 
 
+@pytest.mark.slow
 def test_methods_and_examples_of_docstrings_are_on_the_page(site: Path):
     page = (site / "api" / "memory.html").read_text(encoding="utf-8")
     anchors = read(page).anchors

@@ -146,6 +146,7 @@ ENCODED = [
 ]
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.sampled_from(

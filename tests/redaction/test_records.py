@@ -177,6 +177,7 @@ def _tried(folder: Path, several: list[tuple[str, str, str, str]], caplog: pytes
     assert not any(word in caplog.text for word in words)
 
 
+@pytest.mark.slow
 def test_a_sample_of_all_records_leaves_no_byte(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     _tried(tmp_path, random.Random(46).sample(_every(), 24), caplog)
 

@@ -174,6 +174,7 @@ def _case(case_id: str, namespace: str) -> Case:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", ["discard", "remove", "head", "note"])
 def test_a_rebuild_that_fails_anywhere_is_done_again(folder: Path, at: str):
     def profiler(frame: types.FrameType, event: str, _: object) -> None:
