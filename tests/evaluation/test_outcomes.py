@@ -81,27 +81,20 @@ def small(url: str, **extra: Any) -> OpenAICompatible:
 
 
 def played(chat: Any, out: Path, n: int = 200, jobs: int = 1, **model: Any) -> bytes:
-    rows = measure(
-        "banking77",
-        data=bundled_data(),
-        solver=Model(chat=chat, **model),
-        out=out,
-        methods=METHODS,
-        seeds=2,
-        limit=n,
-        jobs=jobs,
-        progress=False,
-    )
+    where = {"data": bundled_data(), "out": out, "jobs": jobs, "progress": False}
+    rows = measure("banking77", solver=Model(chat=chat, **model), methods=METHODS, seeds=2, limit=n, **where)
     kept = [{name: value for name, value in row.items() if name not in TIMES} for row in rows]
     return json.dumps(kept).encode().replace(str(out.parent).encode(), b"")
+
+
+SLOW, LONG = pytest.mark.slow, pytest.mark.long
 
 
 @pytest.mark.parametrize(
     ("show", "n"),
     [
         ("text", 8),
-        pytest.param("turns", 30, marks=pytest.mark.slow),
-        *(pytest.param(show, 200, marks=pytest.mark.long) for show in ("text", "turns")),
+        *(pytest.param(*one, marks=m) for *one, m in [("turns", 30, SLOW), ("text", 200, LONG), ("turns", 200, LONG)]),
     ],
 )
 def test_a_run_against_the_table_is_the_live_run_to_the_byte(tmp_path: Path, show: Any, n: int):
