@@ -11,6 +11,7 @@ _MEAN = {
     "ICRLPlus": "shows the latest successes, whatever the task is",
     "random": "shows one of the 32 nearest cases, drawn at random",
     "similarity": "shows the most similar case, by the cosine of two embeddings",
+    "Self-StreamICL": "shows the 16 most similar cases (StreamBench)",
     "NP-CBR": "shows the case that a pretrained reranker puts first (the paper's baseline)",
     "LinLogUCB": "a logistic bandit on fixed features; always shows a case",
     "NeuralLogUCB": "a logistic bandit whose network learns all features; always shows a case",
