@@ -167,6 +167,30 @@ def test_cases_are_shown_as_fenced_data():
     assert not ActingSolver(Door(), Asking(chat)).attempt(0, ()).success
 
 
+@pytest.mark.parametrize("world", [Door, Hall])
+def test_as_turns_a_case_is_a_conversation_of_the_same_form(world: type[Door]):
+    chat = Scripted(lambda messages: "Action: open door")
+    longer = Trajectory(
+        [Step(action="knock", observation="Nothing happens."), Step(thought="so", action="open door", observation="It opens.")]
+    )
+    cases = [dataclasses.replace(shown(8)), dataclasses.replace(shown(9), solution=longer)]
+    assert ActingSolver(world(), Asking(chat), show="turns").attempt(0, cases).success
+    _, *said = chat.asked[0]
+    assert [one["role"] for one in said] == ["user", "assistant"] * 3 + ["user"]
+    assert [one["content"].removesuffix("\n\nPossible actions now:\nopen door\nknock") for one in said] == [
+        "There is door 9.",
+        "Action: knock",
+        "Nothing happens.",
+        "Thought: so\nAction: open door",
+        "It opens.\n\nThe task to do now:\n\nThere is door 8.",
+        "Action: open door",
+        "It opens.\n\nThe task to do now:\n\nThere is door 0.",
+    ]
+    for doubtful in (dataclasses.replace(cases[0], trust=1), dataclasses.replace(cases[0], metadata={"solved": False})):
+        ActingSolver(world(), Asking(chat), show="turns").attempt(0, [doubtful])
+        assert [one["role"] for one in chat.asked[-1]] == ["system", "user"]
+
+
 @with_games
 def test_in_a_household_game_the_known_solution_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(household_stage, "MADE", 2)

@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from cascade_memory.cycle.reuse import render
+from cascade_memory.cycle.chat_turns import TRUSTED, Show
+from cascade_memory.cycle.reuse import is_failure, render
 from cascade_memory.domain.recall import RecalledCase
 from cascade_memory.domain.trajectory import Step, Trajectory
 from cascade_memory.domain.validation import clean_text
@@ -14,7 +15,7 @@ from cascade_memory.evaluation.model.asking import Asking
 from cascade_memory.evaluation.model.chat import Message, PromptTooLong
 from cascade_memory.evaluation.model.model_solver import as_answered, prompt
 from cascade_memory.evaluation.solver import Attempt
-from cascade_memory.visible import shortened
+from cascade_memory.visible import fitting, shortened
 
 _THINKS = 'Before each action, think: answer with a line "Thought: ..." and a line "Action: ...".'
 _ACTS = 'Answer with one line, "Action: ...", and nothing else.'
@@ -32,6 +33,7 @@ _INVENTED = re.compile(
     r"^\W*observation\W{0,3}\d{0,3}\W*:", re.IGNORECASE | re.MULTILINE
 )  # a model must not write what it sees
 
+_NOW = "The task to do now:\n\n"
 _AROUND = " .>`*\"'"  # signs around an action
 _MOST_OF_AN_ACTION = 200  # characters
 _MOST_OF_A_CASE = 60_000  # characters: 35 steps with long descriptions of rooms
@@ -92,10 +94,13 @@ class ActingSolver:
     With ``thinks``, the model is asked for a thought before each action (ReAct); in a ``World``, a thought is an action of its
     own. A refused action counts as a step too, but it is not stored. The conversation has what was done and seen, and not what
     else the model wrote, such as observations of its own. A conversation that is too long for the model ends the attempt.
+
+    With ``show="turns"``, cases are earlier conversations of the same form: what was done is the model's, what was seen the
+    world's.
     """
 
-    def __init__(self, scene: Scene, asking: Asking, *, thinks: bool = True) -> None:
-        self._scene, self._asking = scene, asking
+    def __init__(self, scene: Scene, asking: Asking, *, thinks: bool = True, show: Show = "text") -> None:
+        self._scene, self._asking, self._show = scene, asking, show
         self._world = scene if isinstance(scene, World) else None
         self._thinks = thinks
         how = _ACTS if not thinks else _THINKS if self._world is None else _MAY_THINK
@@ -133,23 +138,39 @@ class ActingSolver:
 
     def _first(self, task: str, cases: Sequence[RecalledCase]) -> list[Message]:
         """Build the first messages. In a world, a case is shown whole: its trajectory is long, and each step may matter."""
+        if self._show == "turns" and cases and not any(is_failure(case) or case.trust < TRUSTED for case in cases):
+            return [{"role": "system", "content": self._instruction}, *self._earlier(cases, task)]
         cases = [as_answered(case, self._as_said) for case in cases]
-        if self._world is None or any(case.metadata.get("solved") is False for case in cases):
+        if self._world is None or any(is_failure(case) for case in cases):
             return prompt(self._instruction, task, cases)
         if self._thinks and not cases:
-            task = f"An example of a solved task:\n\n{self._world.example}\nThe task to do now:\n\n{task}"
+            task = f"An example of a solved task:\n\n{self._world.example}\n{_NOW}{task}"
         shown = render(cases, max_case_chars=_MOST_OF_A_CASE, max_total_chars=2 * _MOST_OF_A_CASE)
         return [{"role": "system", "content": self._instruction}, {"role": "user", "content": f"{shown}{task}"}]
 
+    def _earlier(self, cases: Sequence[RecalledCase], task: str) -> list[Message]:
+        """Write the cases as earlier turns, the most promising last, and then the task."""
+        written: list[Message] = []
+        begins = ""  # what was seen last in a conversation stands before the next task: two turns of one side are refused
+        for case in reversed(cases):
+            steps = case.solution.steps if isinstance(case.solution, Trajectory) else (Step(action=case.solution),)
+            most = _MOST_OF_A_CASE // (2 * len(steps) + 1)
+            seen = f"{begins}{fitting(case.query, most)}"
+            for step in steps:
+                if said := self._said(step):
+                    written += [{"role": "user", "content": seen}, {"role": "assistant", "content": fitting(said, most)}]
+                    seen = fitting(step.observation, most)
+            begins = f"{seen}\n\n{_NOW}"
+        return [*written, {"role": "user", "content": f"{begins}{task}"}]
+
     def _as_said(self, step: Step) -> str:
+        return "\n".join(filter(None, [said, step.observation])) if (said := self._said(step)) else ""
+
+    def _said(self, step: Step) -> str:
         """Write a step of a case; a thought alone is an action in a world, and left out for a model that does not think."""
         if step.action:
-            said = [f"Thought: {step.thought}" if step.thought else "", f"Action: {step.action}"]
-        elif self._thinks and self._world is not None:
-            said = [f"Action: think: {step.thought}"]
-        else:
-            return ""
-        return "\n".join(filter(None, [*said, step.observation]))
+            return "\n".join(filter(None, [f"Thought: {step.thought}" if step.thought else "", f"Action: {step.action}"]))
+        return f"Action: think: {step.thought}" if self._thinks and self._world is not None else ""
 
     def _with_choice(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Add the possible actions to the last message; those of earlier steps are not shown again."""

@@ -66,7 +66,7 @@ class Model:
     chat: Chat
     prices: Prices | None = None
     thinks: bool = True  # whether it writes a thought before each action in an environment (ReAct)
-    show: Show = "text"  # or "turns": how it sees the cases, in tasks that are asked and answered
+    show: Show = "text"  # or "turns": how it sees the cases, but for tasks that are solved by code or search
     searching: Searching = field(default_factory=Searching)  # how it searches in deep search, and who judges its answers there
 
     def __post_init__(self) -> None:
@@ -125,7 +125,7 @@ class Model:
         asking = Asking(self.chat, log=folders.work / "requests" / log_name(run), prices=self.prices)
         return Stage(
             queries=queries,
-            solver=self._watched(ActingSolver(scene, asking, thinks=self.thinks), run, queries),
+            solver=self._watched(ActingSolver(scene, asking, thinks=self.thinks, show=self.show), run, queries),
             embedder=embedder,
             declared=self.declared,
             kinds=kinds,
