@@ -10,6 +10,6 @@ QUERY = Template(
         "A case from memory may be about this database or about another one."
     ),
     task="Question",
-    form="Answer with one SQLite query and with nothing else, in this form:\n```sql\nthe query\n```",
+    form="Answer with one SQLite query and with nothing else, in this form:\n```sql\nSELECT ...\n```",
     around=("```sql\n", "\n```"),
 )
