@@ -115,6 +115,11 @@ class CaseValue:
         helps = expected.utility[chosen[1:]] >= expected.baseline
         return np.append(chosen[:1], chosen[1:][~unrelated | helps])
 
+    @property
+    def paused(self) -> int:
+        """For how many more outcomes nothing is shown, since cases have cost what they may."""
+        return self._account.closed_for
+
     def worth_showing(self, context: Floats, rng: np.random.Generator) -> bool:
         """Decide by one draw from the beliefs whether showing the case beats showing none; never if cases may cost no more."""
         if not self._account.open:

@@ -66,6 +66,7 @@ class Explanation:
     failure: str | None = None  # why the recall found nothing, if it failed
     trust: float = math.nan  # how far rewards may change the weights of the signals (0 to 1), where only rewards teach
     held: tuple[HeldBack, ...] = ()  # the most similar first
+    paused: int = 0  # for how many more outcomes nothing is shown, since cases have cost successes here
 
     @property
     def changes(self) -> tuple[str, ...]:
@@ -145,10 +146,12 @@ class Explanation:
                     f"no case was shown: none is related to the task (the most similar one has {number(nearest.similarity)}, "
                     f"and unrelated texts reach {number(nearest.floor)}); {behind}"
                 )
-            return (
-                f"no case was shown: success predicted {number(best.utility)} with the best one, "
-                f"{number(self.baseline)} without; {behind}"
-            )
+            if self.paused:
+                rest = counted(self.paused, "outcome")
+                return f"no case was shown: cases cost successes here, so the next one is tried after {rest}; {behind}"
+            expected = f"success predicted {number(best.utility)} with the best one, {number(self.baseline)} without"
+            chance = ", but not known well, so that chance decides" if best.utility >= self.baseline else ""
+            return f"no case was shown: {expected}{chance}; {behind}"
         return f"chosen by {self.policy} from {counted(len(self.candidates), 'candidate')}; {behind}"
 
     def __repr__(self) -> str:

@@ -312,6 +312,7 @@ def _explanation(chosen: _Chosen, features: tuple[str, ...]) -> Explanation:
         arm=chosen.arm,
         ease=0.0 if choice is None else choice.ease,
         trust=math.nan if choice is None else choice.trust,
+        paused=0 if choice is None else choice.paused,
         held=chosen.held,
     )
 

@@ -20,7 +20,8 @@ class Learned:
     ``by`` is "hindsight", or "rewards" where solutions do not recur. ``weights`` are those of the signals: before any reward,
     and now. Where only rewards teach, ``trust`` is how far they may change the weights (0 to 1), and ``families`` are the
     numbers of cases in the families of more than one, the largest first. ``shows_unrelated`` says whether cases are shown that
-    are no more similar to a task than unrelated texts are: not before outcomes have shown that they help.
+    are no more similar to a task than unrelated texts are: not before outcomes have shown that they help. ``paused`` is for how
+    many more outcomes nothing is shown, since cases have cost successes here.
     """
 
     by: Literal["hindsight", "rewards"]
@@ -29,6 +30,7 @@ class Learned:
     trust: float | None
     families: tuple[int, ...]
     shows_unrelated: bool = False
+    paused: int = 0
 
     def lines(self) -> list[str]:
         """Describe it in lines of text."""
@@ -45,6 +47,8 @@ class Learned:
             lines.append(f"{len(self.families):,} families of cases, the largest with {counted(self.families[0], 'case')}")
         if self.shows_unrelated:
             lines.append("cases that seem unrelated to a task are shown as well, since they were found to help")
+        if self.paused:
+            lines.append(f"no cases are shown for {counted(self.paused, 'outcome')}, since they cost successes")
         return lines
 
 
@@ -63,4 +67,5 @@ def learned_by(policy: Policy, features: Sequence[str]) -> Learned | None:
         trust=None if math.isnan(taught.trust) else taught.trust,
         families=taught.families,
         shows_unrelated=taught.shows_unrelated,
+        paused=taught.paused,
     )

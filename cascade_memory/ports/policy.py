@@ -44,7 +44,8 @@ class Choice:
     feature adds to the value. ``standing`` (n, 3 or more) holds the record of each solution: how often it was shown for similar
     tasks, how often that went well, and what this adds to the value; further columns are the policy's own. ``ease`` is how much
     likelier than usual success is on tasks like this one, whatever is shown. ``trust`` is how far rewards without hindsight may
-    change the weights of the features: from 0 to 1, or nan if this is not learned.
+    change the weights of the features: from 0 to 1, or nan if this is not learned. ``paused`` is for how many more outcomes
+    nothing is shown, since showing cases has cost successes; 0 if cases may be shown.
     """
 
     chosen: NDArray[np.int64]
@@ -61,6 +62,7 @@ class Choice:
     standing: Floats | None = None
     ease: float = 0.0
     trust: float = float("nan")
+    paused: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -155,7 +157,8 @@ class Taught:
     ``by`` is what teaches it: "hindsight", or "rewards" alone where solutions do not recur. ``start`` and ``weights`` are the
     weights of the features before any reward, and now. ``trust`` is how far rewards may change them (0 to 1), nan if it does
     not apply. ``families`` are the numbers of cases in each family of more than one, the largest first. ``shows_unrelated`` is
-    True once outcomes have shown that cases help which are no more similar to a task than unrelated texts are.
+    True once outcomes have shown that cases help which are no more similar to a task than unrelated texts are. ``paused`` is
+    like that of a ``Choice``.
     """
 
     by: Literal["hindsight", "rewards"]
@@ -165,6 +168,7 @@ class Taught:
     trust: float
     families: tuple[int, ...]
     shows_unrelated: bool = False
+    paused: int = 0
 
 
 @runtime_checkable

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from inside import state_of
 
+from cascade_memory import CascadeMemory
 from cascade_memory.bandit.case_value import CaseValue
 from cascade_memory.bandit.light import CONTEXT_PRIOR, LightPolicy
 from cascade_memory.bandit.right_to_show import BANDS, MOST, PAUSE, Account, counts_up_to, how_many, noted
@@ -169,3 +171,16 @@ def test_the_chance_of_showing_knows_the_right():
     choice = policy.select(slate(1), 1, abstain=True, seed=1)
     assert policy.chance_of_showing(choice, seed=1) == 0.0
     assert choice.propensity.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_explain_and_report_say_that_cases_cost_too_much(ram: CascadeMemory):
+    ram.add("reset the router", "hold the button")
+    ram.reward(ram.recall("reset the router").episode_id, 1.0)
+    policy = state_of(ram).policy
+    assert isinstance(policy, LightPolicy)
+    while not policy.value.paused:
+        policy.value.observe(LIKELY, shown=True, reward=0.0, fitted=None, weight=1.0)
+    why = ram.recall("reset the router").explain()
+    assert 0 < why.paused <= PAUSE
+    assert f"cases cost successes here, so the next one is tried after {why.paused} outcomes" in why.summary
+    assert f"no cases are shown for {why.paused} outcomes, since they cost successes" in str(ram.report())
