@@ -75,7 +75,7 @@ class CaseValue:
         self._rows = np.zeros((0, len(self._prior) + 4))
         self._new: list[Floats] = []
         self._beliefs = self._fitted(self._prior, self._rows)
-        self._account = Account()
+        self.account = Account()
         self._counts = np.zeros((BANDS, 2))  # successes and failures by the number of cases shown
 
     # -- asking ------------------------------------------------------------------------------------------------------
@@ -115,14 +115,9 @@ class CaseValue:
         helps = expected.utility[chosen[1:]] >= expected.baseline
         return np.append(chosen[:1], chosen[1:][~unrelated | helps])
 
-    @property
-    def paused(self) -> int:
-        """For how many more outcomes nothing is shown, since cases have cost what they may."""
-        return self._account.closed_for
-
     def worth_showing(self, context: Floats, rng: np.random.Generator) -> bool:
         """Decide by one draw from the beliefs whether showing the case beats showing none; never if cases may cost no more."""
-        if not self._account.open:
+        if not self.account.open:
             return False
         if len(self._rows) + len(self._new) < self.EXPLORE_FROM:
             expected = self.predict(context)
@@ -131,7 +126,7 @@ class CaseValue:
 
     def chance_worth_showing(self, context: Floats, rng: np.random.Generator) -> float:
         """Estimate the probability that ``worth_showing`` returns True, from many draws."""
-        if not self._account.open:
+        if not self.account.open:
             return 0.0
         if len(self._rows) + len(self._new) < self.EXPLORE_FROM:
             return float(self.worth_showing(context, rng))
@@ -140,7 +135,7 @@ class CaseValue:
     @property
     def _share(self) -> float:
         """The share of recalls that may show a case: half, while neither its worth nor success without it is known."""
-        return 1.0 if self._account.left > MOST / 2.0 or self._beliefs.alone.sum() - 2.0 >= COMPARED else 0.5
+        return 1.0 if self.account.left > MOST / 2.0 or self._beliefs.alone.sum() - 2.0 >= COMPARED else 0.5
 
     def _draws(self, context: Floats, rng: np.random.Generator, n: int) -> NDArray[np.bool_]:
         beliefs = self._beliefs
@@ -182,7 +177,7 @@ class CaseValue:
         if len(self._new) >= self.REFIT_EVERY or len(self._rows) < self.REFIT_EVERY:
             self._refit()
         else:
-            self._account = self._account.after(self._earned(self._new[-1][None]))
+            self.account = self.account.after(self._earned(self._new[-1][None]))
 
     def _earned(self, rows: Floats) -> Floats:
         """Return what the cases of these episodes earned, compared with the success rate without a case as it is known now."""
@@ -196,7 +191,7 @@ class CaseValue:
         self._rows = np.vstack([self._rows, *self._new])[-self.WINDOW :]
         self._new = []
         self._beliefs = self._fitted(self._beliefs.weights, self._rows)
-        self._account = Account().after(self._earned(self._rows))
+        self.account = Account().after(self._earned(self._rows))
 
     def _fitted(self, weights: Floats, rows: Floats, rounds: int = 3) -> _Beliefs:
         d = len(self._prior)
@@ -259,7 +254,7 @@ class CaseValue:
         if "counts" in state:  # an earlier version did not count
             counts = checked_array(state, "counts", (BANDS, 2), 0.0, USUAL)
         self._rows, self._new, self._beliefs, self._counts = rows, list(new), beliefs, counts
-        self._account = Account().after(self._earned(np.vstack([rows, new])))
+        self.account = Account().after(self._earned(np.vstack([rows, new])))
 
     def _episodes(self, state: State, name: str) -> Floats:
         """Check and return rows of episodes: context, shown, reward, fitted (or _NEVER), weight."""

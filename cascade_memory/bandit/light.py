@@ -125,7 +125,7 @@ class LightPolicy:
             trust=math.nan if fitted is None else fitted.trusted,
             families=() if fitted is None else fitted.family_sizes(),
             shows_unrelated=self.value.unrelated_help,
-            paused=self.value.paused,
+            paused=self.value.account.closed_for,
         )
 
     def select(self, slate: Slate, k: int, *, abstain: bool, seed: int) -> Choice:
@@ -161,7 +161,7 @@ class LightPolicy:
             standing=standing,
             ease=0.0 if learned is None else learned.ease,
             trust=math.nan if ready.process is None else ready.process.trusted,
-            paused=self.value.paused if abstain else 0,
+            paused=self.value.account.closed_for if abstain else 0,
         )
 
     def _best(self, slate: Slate, score: Floats, k: int, learned: Forecast | None) -> tuple[NDArray[np.int64], Floats | None]:

@@ -178,7 +178,7 @@ def test_explain_and_report_say_that_cases_cost_too_much(ram: CascadeMemory):
     ram.reward(ram.recall("reset the router").episode_id, 1.0)
     policy = state_of(ram).policy
     assert isinstance(policy, LightPolicy)
-    while not policy.value.paused:
+    while policy.value.account.open:
         policy.value.observe(LIKELY, shown=True, reward=0.0, fitted=None, weight=1.0)
     why = ram.recall("reset the router").explain()
     assert 0 < why.paused <= PAUSE
