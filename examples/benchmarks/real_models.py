@@ -1,0 +1,131 @@
+"""What rows of a real model say: success in all tasks, in the first and in the last ones, and differences between methods.
+
+    cascade-memory bench run --outcomes TABLE --tasks banking77 --methods zero-shot similarity CASCADE --limit 300 --out ROWS
+    python examples/benchmarks/real_models.py ROWS
+
+The orders of a stream play the same questions, so a question counts once: its difference between two methods is the mean over
+the orders, and the interval (95 %) is that of the mean over the questions. In the mean over streams, each of them counts alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.evaluation.bench.stage import order_of
+
+Floats = NDArray[np.float64]
+Rows = Sequence[dict[str, Any]]
+EVERY = slice(None)
+
+
+def successes(rows: Rows, stretch: slice = EVERY) -> Floats:
+    """Return the success of each question in percent, as a mean over the orders that have it in this stretch; nan if none."""
+    found = np.full((len(rows), rows[0]["n"]), np.nan)
+    for line, row in zip(found, rows, strict=True):
+        order = np.arange(row["n"]) if row["task"] == "lfd" else order_of(row["n"], row["seed"], row["order"])
+        line[order[stretch]] = [100.0 * (mark == "1") for mark in row["success"][stretch]]
+    played = ~np.isnan(found).all(axis=0)
+    means = np.full(found.shape[1], np.nan)
+    means[played] = np.nanmean(found[:, played], axis=0)
+    return means
+
+
+def mean_and_variance(values: Floats) -> tuple[float, float]:
+    """Return the mean over the questions that were played, and the variance of that mean."""
+    values = values[~np.isnan(values)]
+    return float(values.mean()), float(values.var(ddof=1) / len(values))
+
+
+def said(mean: float, variance: float) -> str:
+    """Write a difference with its interval.
+
+    >>> said(3.25, 1.0)
+    '+3.2 [1.3, 5.2]'
+    """
+    half = 1.96 * float(np.sqrt(variance))
+    return f"{mean:+.1f} [{mean - half:.1f}, {mean + half:.1f}]"
+
+
+class Stream:
+    """The rows of one stream, by method."""
+
+    def __init__(self, rows: Rows, stretch: int) -> None:
+        names = dict.fromkeys(row["method"] for row in rows)
+        self.methods = {name: [row for row in rows if row["method"] == name] for name in names}
+        self.rates = {"all": EVERY, f"first {stretch}": slice(stretch), f"last {stretch}": slice(-stretch, None)}
+        self.pairs = {
+            "against zero-shot": ("zero-shot", EVERY),
+            f"first {stretch} against zero-shot": ("zero-shot", slice(stretch)),
+            "against similarity": ("similarity", EVERY),
+        }
+
+    def differences(self, method: str) -> dict[str, tuple[float, float]]:
+        """Return what a method solves more than others, with the variance, by the heading of the column."""
+        mine = self.methods[method]
+        return {
+            name: mean_and_variance(successes(mine, part) - successes(self.methods[other], part))
+            for name, (other, part) in self.pairs.items()
+            if other in self.methods and other != method
+        }
+
+    def table(self) -> list[list[str]]:
+        """Make a line for each method, under a line of headings."""
+        lines = [["method", *self.rates, *self.pairs]]
+        for method, rows in self.methods.items():
+            rates = [f"{np.nanmean(successes(rows, part)):.1f}" for part in self.rates.values()]
+            differences = self.differences(method)
+            lines.append([method, *rates, *(said(*differences[name]) if name in differences else "" for name in self.pairs)])
+        return lines
+
+
+def over_all(streams: Sequence[Stream]) -> list[list[str]]:
+    """Make the table of the means over the streams, of methods that all of them have."""
+    names = list(streams[0].pairs)
+    lines = [["method", *names]]
+    for method in streams[0].methods:
+        if not all(method in one.methods for one in streams):
+            continue
+        found = [one.differences(method) for one in streams]
+        cells = []
+        for name in names:
+            parts = [one[name] for one in found if name in one]
+            whole = len(parts) == len(streams)
+            cells.append(
+                said(sum(m for m, _ in parts) / len(parts), sum(v for _, v in parts) / len(parts) ** 2) if whole else ""
+            )
+        lines.append([method, *cells])
+    return lines
+
+
+def markdown(lines: Sequence[Sequence[str]]) -> str:
+    """Write a table whose first line has the headings."""
+    head, *body = lines
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *body))
+
+
+def main() -> None:
+    """Print the tables of the rows."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rows", type=Path, nargs="+", help="files that bench run --outcomes wrote, of one model")
+    parser.add_argument("--stretch", type=int, default=100, help="how many tasks are the first and the last ones")
+    options = parser.parse_args()
+    rows = [json.loads(line) for path in options.rows for line in path.read_text(encoding="utf-8").splitlines()]
+    streams = []
+    for task in dict.fromkeys(row["task"] for row in rows):
+        mine = [row for row in rows if row["task"] == task]
+        streams.append(Stream(mine, options.stretch))
+        n, orders = mine[0]["n"], len({row["seed"] for row in mine})
+        print(f"{task}, {n} tasks, {orders} {'order' if orders == 1 else 'orders'}\n\n{markdown(streams[-1].table())}\n")
+    if len(streams) > 1:
+        print(f"the mean over {len(streams)} streams\n\n{markdown(over_all(streams))}")
+
+
+if __name__ == "__main__":
+    main()
