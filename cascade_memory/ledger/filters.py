@@ -13,6 +13,9 @@ from cascade_memory.ledger.filter_limits import plain_filter, plain_value
 
 Where: TypeAlias = "Mapping[str, Any]"
 _COMPARE = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+# PostgreSQL joins the conditions that must all hold, and takes minutes to plan hundreds of joins. So it joins the first ones,
+# and the others are asked of each row that is left.
+_JOINED = 4
 
 
 def encode_value(value: object) -> str | int | float | bytes:
@@ -125,31 +128,35 @@ def _without_field(where: Where, name: str, operator: str) -> dict[str, Any]:
     return rest
 
 
-def _condition(where: Where, namespace: int, column: str, of: Filtered) -> tuple[str, list[Any]]:
+def _condition(where: Where, namespace: int, column: str, of: Filtered, *, joined: bool = True) -> tuple[str, list[Any]]:
     parts: list[str] = []
     values: list[Any] = []
-    for key, wanted in where.items():
+    for number, (key, wanted) in enumerate(where.items()):
         compiled = _all_or_any if key in ("$and", "$or") else _on_field
-        sql, some = compiled(key, wanted, namespace, column, of)
+        sql, some = compiled(key, wanted, namespace, column, of, joined=joined and number < _JOINED)
         parts.append(sql)
         values += some
     return "(" + " AND ".join(parts) + ")", values
 
 
-def _all_or_any(key: str, wanted: Sequence[Where], namespace: int, column: str, of: Filtered) -> tuple[str, list[Any]]:
-    compiled = [_condition(one, namespace, column, of) for one in wanted]
-    joined = (" AND " if key == "$and" else " OR ").join(sql for sql, _ in compiled)
-    return f"({joined})", [value for _, some in compiled for value in some]
+def _all_or_any(
+    key: str, wanted: Sequence[Where], namespace: int, column: str, of: Filtered, *, joined: bool
+) -> tuple[str, list[Any]]:
+    compiled = [_condition(one, namespace, column, of, joined=joined and i < _JOINED) for i, one in enumerate(wanted)]
+    whole = (" AND " if key == "$and" else " OR ").join(sql for sql, _ in compiled)
+    return f"({whole})", [value for _, some in compiled for value in some]
 
 
-def _on_field(name: str, wanted: Any, namespace: int, column: str, of: Filtered) -> tuple[str, list[Any]]:
+def _on_field(name: str, wanted: Any, namespace: int, column: str, of: Filtered, *, joined: bool) -> tuple[str, list[Any]]:
     parts: list[str] = []
     values: list[Any] = []
     for operator, operand in cast("Where", wanted if isinstance(wanted, dict) else {"$eq": wanted}).items():
         sql, some = _operation(operator, operand)
         compared = sql.replace("value", "f.value")
-        inner = f"SELECT f.{of.ref} FROM {of.fields} AS f WHERE f.namespace = ? AND f.name = ? AND {compared}"
-        parts.append(f"{column} {'NOT ' if operator in ('$ne', '$nin') else ''}IN ({inner})")
+        inner = f"FROM {of.fields} AS f WHERE f.namespace = ? AND f.name = ? AND {compared}"
+        no = "NOT " if operator in ("$ne", "$nin") else ""
+        found, of_this = f"SELECT f.{of.ref} {inner}", f"SELECT 1 {inner} AND f.{of.ref} = {column}"
+        parts.append(f"{column} {no}IN ({found})" if joined else f"({no}EXISTS ({of_this})) IS TRUE")
         values += [namespace, name, *some]
     if not parts:
         raise InvalidInput(f"where has no condition for {name!r}: compare it with a value")

@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 from mcp.shared.message import SessionMessage
-from mcp.types import CallToolResult, ErrorData, JSONRPCError, JSONRPCMessage, ToolAnnotations
+from mcp.types import INVALID_PARAMS, CallToolResult, ErrorData, JSONRPCError, JSONRPCMessage, ToolAnnotations
 
 from cascade_memory import __version__
 
@@ -22,6 +22,15 @@ except ModuleNotFoundError:
 _errors: Any = importlib.import_module(f"{_home.__name__}.exceptions")
 ToolError: type[Exception] = _errors.ToolError  # in both versions, its text reaches the client
 ResourceError: type[Exception] = _errors.ResourceError
+
+
+def prompt_error(text: str) -> Exception:
+    """Make the error whose text reaches the client that asked for a prompt."""
+    if not _is_second:
+        return ValueError(text)
+    made: Exception = importlib.import_module("mcp.shared.exceptions").MCPError(INVALID_PARAMS, text)
+    return made
+
 
 # Stateless and plain JSON: episodes are in the ledger, so a session needs no state, and clients may reconnect at any time.
 _HTTP: dict[str, Any] = {"stateless_http": True, "json_response": True}

@@ -16,7 +16,7 @@ from cascade_memory.domain.actions import check_actor
 from cascade_memory.errors import AlreadyRewarded, CascadeError, StoreError
 from cascade_memory.mcp_server.answers import Added, Checked, DoneStep, Forgotten, MemoryStats, Recalled, Reported
 from cascade_memory.mcp_server.reported_steps import MOST_STEPS
-from cascade_memory.mcp_server.sdk import ResourceError, ToolError, make, result, tool_annotations
+from cascade_memory.mcp_server.sdk import ResourceError, ToolError, make, prompt_error, result, tool_annotations
 from cascade_memory.mcp_server.verbs import MOST_FORGOTTEN, Verbs, compact
 from cascade_memory.memory.threads import in_reward_thread, in_thread
 from cascade_memory.visible import visible
@@ -139,7 +139,7 @@ def _reading(server: Any, verbs: Verbs) -> None:
     @server.prompt()
     async def solve_with_cases(task: str, show: str = "text") -> list[dict[str, str]]:
         """Solve a task with the help of cases from earlier tasks, as "text" before it, or as earlier "turns" of the chat."""
-        return await _answered(verbs, lambda asked: _prompt(asked, task, show), ValueError)
+        return await _answered(verbs, lambda asked: _prompt(asked, task, show), prompt_error)
 
 
 def _writing(server: Any, verbs: Verbs) -> None:
@@ -215,7 +215,7 @@ async def _result(
 async def _answered(
     verbs: Verbs,
     verb: Callable[[Verbs], Answer],
-    refusal: type[Exception],
+    refusal: Callable[[str], Exception],
     thread: Callable[[Callable[[], Answer]], Awaitable[Answer]] = in_thread,
 ) -> Answer:
     """Run a verb. The client gets the reason why a call was refused; if the memory fails, only the host gets the details."""

@@ -57,6 +57,23 @@ class LedgerFilters(LedgerMaterial):
         assert found({"t": "a", "$or": [{"n": 2}, {"n": 3}]}) == [1]
         assert found({"$and": [{"t": {"$ne": "a"}}, {"n": {"$lt": 3}}]}) == []
 
+    def test_many_conditions_at_once(self) -> None:
+        """Nearly as many as a filter may have: each of them counts, also the last one, and it takes no minutes."""
+        many = {f"f{i}": i for i in range(190)}
+        found = self._finder({**many, "n": 1, "t": "a"}, {**many, "n": 2}, {**many, "f189": 0, "n": 1}, {"n": 1})
+        last: list[tuple[dict[str, Any], list[int]]] = [
+            ({"n": 1}, [0]),
+            ({"n": {"$gt": 1}}, [1]),
+            ({"n": {"$in": [1, 2]}}, [0, 1]),
+            ({"n": {"$ne": 1}}, [1]),
+            ({"n": {"$nin": [2]}}, [0]),
+            ({"t": {"$ne": "a"}}, [1]),
+            ({"$or": [{"n": 2}, {"t": "a"}]}, [0, 1]),
+        ]
+        for one, expected in last:
+            assert found({**many, **one}) == found({"$and": [one, *({name: n} for name, n in many.items())]}) == expected
+        assert found({**{name: n for name, n in many.items() if n < 189}, "n": 1}) == [0, 2]
+
     def test_texts_are_compared_with_texts_and_numbers_with_numbers(self) -> None:
         """A number is neither greater nor less than a text or a boolean."""
         found = self._finder({"v": 5}, {"v": "5"}, {"v": "b"}, {"v": True}, {"v": 0.5}, {"v": ""})
