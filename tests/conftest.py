@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib.util
 import os
+import shutil
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +20,11 @@ from cascade_memory import CascadeMemory
 
 for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # test processes that each use all cores slow each other down
     os.environ.setdefault(_threads, "1")
+
+# Thousands of memories are opened, and each waits for the disk at every step. Where there is room, their folders are in RAM.
+_RAM = Path("/dev/shm")
+if os.access(_RAM, os.W_OK) and shutil.disk_usage(_RAM).free > 2 * 1024**3:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_RAM))
 
 # They drive a browser with selenium, which .ci/matrix installs; they hold no tests.
 collect_ignore = ["browser/check_inspector.py", "helpers/people.py"]

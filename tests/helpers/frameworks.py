@@ -27,6 +27,7 @@ FRAMEWORK_OF = {
     "langchain/test_help_desk.py": "matplotlib",
     "cross_encoder/test_learning.py": "transformers",
     "cross_encoder/test_memory.py": "transformers",
+    "evaluation/test_local_batches.py": "transformers",
     "evaluation/test_paper_suite.py": "torch",
     "evaluation/test_report.py": "matplotlib",
     "evaluation/test_setup.py": "transformers",

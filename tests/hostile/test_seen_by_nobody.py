@@ -102,10 +102,10 @@ def test_it_takes_time_in_proportion_to_the_text():
         times = []
         for length in (20_000, 160_000):
             text = unit * (length // len(unit))
-            began = time.perf_counter()
+            began = time.process_time()
             legible(text)
             visible(text)
-            times.append(time.perf_counter() - began)
+            times.append(time.process_time() - began)
         assert times[1] < 40 * times[0] + 0.5, (ascii(unit), times)
 
 

@@ -279,8 +279,6 @@ def test_a_lock_of_the_folder_is_not_kept_by_an_interrupt(alarms: Any, tmp_path:
     assert _moments(alarms, work, intact) == 0
 
 
-# A ZipFile whose making was interrupted complains when it is collected, which is in this test, not in the next one.
-@pytest.mark.filterwarnings("ignore:Exception ignored in. <function ZipFile.__del__:pytest.PytestUnraisableExceptionWarning")
 def test_no_unfinished_snapshot_is_left_by_an_interrupt(alarms: Any, tmp_path: Path):
     store = SnapshotStore(tmp_path)
     snapshot = Snapshot(namespace=1, seq=1, known=1, policy="p", encoder="e", state={"weights": np.ones(4)})
@@ -292,7 +290,6 @@ def test_no_unfinished_snapshot_is_left_by_an_interrupt(alarms: Any, tmp_path: P
         return not left
 
     assert _moments(alarms, lambda: store.save(snapshot), intact, 60) == 0
-    gc.collect()
 
 
 def test_the_block_of_a_context_manager_deals_with_errors_as_usual():

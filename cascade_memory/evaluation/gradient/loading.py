@@ -51,13 +51,13 @@ def load_causal_lm(name: str, *, halved: bool = False) -> CausalLM:
     On CUDA the weights are bfloat16, spread over all devices if there are several; on a CPU they are float32, or, if
     ``halved``, bfloat16 as well, which newer processors compute several times as fast.
     """
+    if not Path(name).is_dir() and (name.startswith((".", "/", "~")) or name.count("/") > 1):
+        raise InvalidInput(f"there is no folder {name}: name one with a causal language model and its tokenizer")
     try:
         import torch
         from transformers import AutoModelForCausalLM, AutoTokenizer
     except ImportError as error:
         raise MissingExtra(f"a local language model {EXTRA}") from error
-    if not Path(name).is_dir() and (name.startswith((".", "/", "~")) or name.count("/") > 1):
-        raise InvalidInput(f"there is no folder {name}: name one with a causal language model and its tokenizer")
     cuda = torch.cuda.is_available()
     peak = PeakMemory(cuda=cuda)
     local = Path(name).is_dir()
