@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from cascade_memory.evaluation.environments.hospital.questions import Question
 from cascade_memory.evaluation.reuse.code_values import Vocabulary, adapted
 
-_CASE = re.compile(r"^Task: (.*?)\nSteps that solved it:\n(.*)", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"```python\n(.*?)\n```", re.DOTALL)
+_CASE = re.compile(r"^Task: (.*?)\nSolution:\n(.*)", re.MULTILINE | re.DOTALL)
 
 
 class ScriptedCoder:
@@ -37,6 +38,5 @@ class ScriptedCoder:
         return f"Here it is:\n```python\n{code}\n```"
 
     def _copied(self, case: re.Match[str], question: str) -> str:
-        last_round = case[2].rsplit("\n--- memory", 1)[0].split("> ", 1)[1].rsplit("\n> ", 1)[-1]
-        code = last_round.rsplit("\n", 1)[0]  # the last line is what the code gave
+        code = _CODE.findall(case[2])[-1]  # that of the last round
         return adapted(code, self._vocabulary.values(case[1]), self._vocabulary.values(question))

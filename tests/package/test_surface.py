@@ -56,7 +56,7 @@ def test_importing_and_using_a_memory_in_ram_loads_nothing_heavy():
 def test_a_recall_loads_nothing_that_it_does_not_need():
     use = "from cascade_memory import CascadeMemory; m = CascadeMemory(embedder='hashing'); m.add('a', 'b'); m.recall('a c')"
     slow = {"asyncio", "numpy.ma", "cascade_memory.redaction.assignments"}  # 15, 5 and 20 ms of a first recall of 600
-    assert not _loaded(use) & slow
+    assert not _loaded(use) & slow - _loaded("import numpy")  # numpy 1 loads numpy.ma itself
     assert slow <= _loaded(f"{use}; m.add('password: Tr0ub4dor', 'x'); import asyncio, numpy.ma")
 
 
