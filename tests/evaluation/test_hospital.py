@@ -258,7 +258,7 @@ def test_sixty_questions_with_and_without_memory_over_a_server(database, few_kin
         assert main([*command, "--out", str(tmp_path / "rows.jsonl")]) == 0
     alone, learned = json.loads(capsys.readouterr().out)
     assert (alone["n"], learned["n"], alone["solver"]) == (60, 60, "scripted")
-    assert alone["rate"] < learned["rate"] - 0.2
+    assert alone["rate"] < learned["rate"] - 0.1
     assert len(alone["steps"]) == 60
     assert alone["steps_per_task"] == sum(alone["steps"]) / 60
     assert set(alone["steps"]) == {2, 5}  # one error and its repair, or nothing but errors
