@@ -43,8 +43,12 @@ CREATE TRIGGER torture AFTER INSERT ON cascade_memory.change FOR EACH ROW WHEN (
 CREATE TRIGGER torture AFTER INSERT OR UPDATE ON cascade_memory.meta FOR EACH ROW WHEN (NEW.key LIKE 'mirror%')
   EXECUTE FUNCTION torture.note('feeding Chroma');
 """
-_OLD = """SELECT count(*) FILTER (WHERE believed IS DISTINCT FROM epoch
-    OR split_part(writer, ' ', 2) IS DISTINCT FROM split_part(holder, ' ', 2)), count(*) FROM torture.fenced"""
+_WRONG = """believed IS DISTINCT FROM epoch
+    OR split_part(writer, ' ', 2) IS DISTINCT FROM split_part(holder, ' ', 2)"""
+_OLD = f"SELECT count(*) FILTER (WHERE {_WRONG}), count(*) FROM torture.fenced"
+_WHICH = (
+    f"SELECT at::text, job, namespace, writer, believed, holder, epoch FROM torture.fenced WHERE {_WRONG} ORDER BY at LIMIT 5"
+)
 
 
 def audit(url: str) -> None:
@@ -59,6 +63,12 @@ def old_epochs(url: str) -> tuple[int, int]:
         row = connection.execute(_OLD).fetchone()
     assert row is not None
     return int(row[0]), int(row[1])
+
+
+def examples_of_old_epochs(url: str) -> list[str]:
+    """Return some of what was written so, with the writer, what it believed, and who held the lease."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        return [str(row) for row in connection.execute(_WHICH)]
 
 
 @dataclass

@@ -28,7 +28,7 @@ import chromadb  # noqa: F401 - before the forks, which then need not
 from chroma_process import Server
 from cluster import Cluster, cluster
 from db_checker import check, lines_missed
-from db_leases import Pauses, audit, old_epochs
+from db_leases import Pauses, audit, examples_of_old_epochs, old_epochs
 from db_witness import differences, latecomer, witness
 from db_worker import MAX_CASES, opened, work
 from forks import FAILED, Child, finished
@@ -227,6 +227,7 @@ class Torture:
     def _count(self) -> None:
         summary = self.summary
         summary.writes_under_an_old_epoch, summary.writes_under_a_lease = old_epochs(self._url)
+        summary.examples += examples_of_old_epochs(self._url)
         summary.pauses.update(pause.job for pause in self._pauses.past)
         for pause in self._pauses.past:
             if pause.taken_over is not None:
