@@ -13,8 +13,8 @@ from cascade_memory.ledger.filter_limits import plain_filter, plain_value
 
 Where: TypeAlias = "Mapping[str, Any]"
 _COMPARE = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
-# PostgreSQL joins the conditions that must all hold, and takes minutes to plan hundreds of joins. So it joins the first ones,
-# and the others are asked of each row that is left.
+# PostgreSQL joins what must all hold, and takes minutes to plan hundreds of joins. So it joins the first conditions, and the
+# others are asked of each row that is left. What is denied, or one of several choices, it never joins.
 _JOINED = 4
 
 
@@ -142,7 +142,11 @@ def _condition(where: Where, namespace: int, column: str, of: Filtered, *, joine
 def _all_or_any(
     key: str, wanted: Sequence[Where], namespace: int, column: str, of: Filtered, *, joined: bool
 ) -> tuple[str, list[Any]]:
-    compiled = [_condition(one, namespace, column, of, joined=joined and i < _JOINED) for i, one in enumerate(wanted)]
+    chosen = key == "$or" and len(wanted) > 1
+    compiled = [
+        _condition(one, namespace, column, of, joined=chosen or (joined and number < _JOINED))
+        for number, one in enumerate(wanted)
+    ]
     whole = (" AND " if key == "$and" else " OR ").join(sql for sql, _ in compiled)
     return f"({whole})", [value for _, some in compiled for value in some]
 
@@ -154,9 +158,11 @@ def _on_field(name: str, wanted: Any, namespace: int, column: str, of: Filtered,
         sql, some = _operation(operator, operand)
         compared = sql.replace("value", "f.value")
         inner = f"FROM {of.fields} AS f WHERE f.namespace = ? AND f.name = ? AND {compared}"
-        no = "NOT " if operator in ("$ne", "$nin") else ""
-        found, of_this = f"SELECT f.{of.ref} {inner}", f"SELECT 1 {inner} AND f.{of.ref} = {column}"
-        parts.append(f"{column} {no}IN ({found})" if joined else f"({no}EXISTS ({of_this})) IS TRUE")
+        denied = operator in ("$ne", "$nin")
+        if joined or denied:
+            parts.append(f"{column} {'NOT ' if denied else ''}IN (SELECT f.{of.ref} {inner})")
+        else:
+            parts.append(f"EXISTS (SELECT 1 {inner} AND f.{of.ref} = {column}) IS TRUE")
         values += [namespace, name, *some]
     if not parts:
         raise InvalidInput(f"where has no condition for {name!r}: compare it with a value")
