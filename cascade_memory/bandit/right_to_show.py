@@ -44,7 +44,7 @@ class Account:
         return self.closed_for == 0
 
     def after(self, earned: Floats) -> Account:
-        """Return the account after these outcomes, the oldest first; where nothing was shown, 0 was earned."""
+        """Return the account after these outcomes, the oldest first."""
         left, closed_for, pause = self.left, self.closed_for, self.pause
         for one in earned.tolist():
             left = min(left + one, MOST)

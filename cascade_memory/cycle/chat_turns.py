@@ -18,7 +18,7 @@ Turn: TypeAlias = "dict[str, Any]"
 Show: TypeAlias = Literal["text", "turns"]  # how cases reach a model: between fences before the task, or as earlier turns
 
 # A turn looks as if it had happened, so it says more than a text between fences: that takes a source that judges or knows.
-TRUSTED = LEVELS["judge"]
+_TRUSTED = LEVELS["judge"]
 _NOTED = "I keep these cases in mind."
 _NO_ANSWER = "Done."
 
@@ -29,6 +29,11 @@ def check_show(show: object) -> None:
         raise InvalidInput(f'show must be "text" or "turns", not {quoted(show)}')
 
 
+def is_only_text(case: RecalledCase) -> bool:
+    """Say whether a case is shown between fences whatever was asked for: it failed, or its source is not trusted so far."""
+    return is_failure(case) or case.trust < _TRUSTED
+
+
 def turns(cases: Sequence[RecalledCase], tools: Collection[str] = ()) -> list[Turn]:
     """Write the cases as earlier turns of a chat, in the form of OpenAI's API, the most promising last.
 
@@ -36,7 +41,7 @@ def turns(cases: Sequence[RecalledCase], tools: Collection[str] = ()) -> list[Tu
     Cases that failed, and those whose source is not trusted so far, come first, as text between fences. A case that no longer
     fits is left out.
     """
-    fenced = [case for case in cases if is_failure(case) or case.trust < TRUSTED]
+    fenced = [case for case in cases if is_only_text(case)]
     found: list[list[Turn]] = []
     used = 0
     for number, case in enumerate(one for one in cases if one not in fenced):

@@ -150,7 +150,7 @@ class Explanation:
                 rest = counted(self.paused, "outcome")
                 return f"no case was shown: cases cost successes here, so the next one is tried after {rest}; {behind}"
             expected = f"success predicted {number(best.utility)} with the best one, {number(self.baseline)} without"
-            chance = ", but not known well, so that chance decides" if best.utility >= self.baseline else ""
+            chance = ": neither is certain, so chance decided" if best.utility >= self.baseline else ""
             return f"no case was shown: {expected}{chance}; {behind}"
         return f"chosen by {self.policy} from {counted(len(self.candidates), 'candidate')}; {behind}"
 

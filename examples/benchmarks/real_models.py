@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from time_to_help import markdown
 
 from cascade_memory.evaluation.bench.stage import order_of
 
@@ -102,12 +103,6 @@ def over_all(streams: Sequence[Stream]) -> list[list[str]]:
             )
         lines.append([method, *cells])
     return lines
-
-
-def markdown(lines: Sequence[Sequence[str]]) -> str:
-    """Write a table whose first line has the headings."""
-    head, *body = lines
-    return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *body))
 
 
 def main() -> None:

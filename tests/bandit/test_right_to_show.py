@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from inside import state_of
@@ -16,15 +18,20 @@ LIKELY = np.array([1.0, 2.0, 1.0, 0.0])
 GUESSED = np.full(3, np.nan)
 
 
+def showings(alone: float, with_case: Callable[[int], float], n: int, seed: int) -> list[bool]:
+    """Play n episodes, which succeed by chance; return in which of them a case was shown."""
+    value, rng = CaseValue(CONTEXT_PRIOR), np.random.default_rng(seed)
+    shown: list[bool] = []
+    for number in range(n):
+        shown.append(value.worth_showing(LIKELY, rng))
+        success = rng.random() < (with_case(number) if shown[-1] else alone)
+        value.observe(LIKELY, shown=shown[-1], reward=float(success), fitted=None, weight=1.0)
+    return shown
+
+
 def lost(alone: float, with_case: float, n: int, seed: int) -> tuple[float, float]:
     """Return how many successes showing cost in n episodes, as an expectation, and the share of episodes with a case."""
-    value, rng = CaseValue(CONTEXT_PRIOR), np.random.default_rng(seed)
-    shown = 0
-    for _ in range(n):
-        show = value.worth_showing(LIKELY, rng)
-        success = rng.random() < (with_case if show else alone)
-        value.observe(LIKELY, shown=show, reward=float(success), fitted=None, weight=1.0)
-        shown += show
+    shown = sum(showings(alone, lambda _: with_case, n, seed))
     return shown * (alone - with_case), shown / n
 
 
@@ -46,25 +53,13 @@ def test_a_bank_that_helps_is_shown(alone: float, with_case: float):
 
 @pytest.mark.slow
 def test_a_bank_that_begins_to_help_gets_its_right_back():
-    value, rng = CaseValue(CONTEXT_PRIOR), np.random.default_rng(3)
-    shown: list[bool] = []
-    for number in range(2_500):
-        show = value.worth_showing(LIKELY, rng)
-        success = rng.random() < ((0.1 if number < 500 else 0.8) if show else 0.4)
-        value.observe(LIKELY, shown=show, reward=float(success), fitted=None, weight=1.0)
-        shown.append(show)
+    shown = showings(0.4, lambda number: 0.1 if number < 500 else 0.8, 2_500, seed=3)
     assert np.mean(shown[400:500]) < 0.1
     assert np.mean(shown[-200:]) > 0.8
 
 
 def test_a_bank_that_begins_to_harm_loses_it():
-    value, rng = CaseValue(CONTEXT_PRIOR), np.random.default_rng(3)
-    shown: list[bool] = []
-    for number in range(1_000):
-        show = value.worth_showing(LIKELY, rng)
-        success = rng.random() < ((0.8 if number < 500 else 0.1) if show else 0.4)
-        value.observe(LIKELY, shown=show, reward=float(success), fitted=None, weight=1.0)
-        shown.append(show)
+    shown = showings(0.4, lambda number: 0.8 if number < 500 else 0.1, 1_000, seed=3)
     assert np.mean(shown[400:500]) > 0.8
     assert np.mean(shown[600:]) < 0.1
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +14,11 @@ from cascade_memory import CascadeMemory
 
 
 @pytest.fixture
-def place() -> Iterator[Path]:
-    """A folder in RAM where there is such a place: thousands of memories are written to disk otherwise."""
-    in_ram = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(dir=in_ram) as made:
-        yield Path(made)
+def place(tmp_path: Path) -> Path:
+    """A folder of its own, for thousands of memories."""
+    made = tmp_path / "place"
+    made.mkdir()
+    return made
 
 
 @pytest.fixture

@@ -53,15 +53,14 @@ _WITHOUT_SIGNALS: dict[str, dict[str, Any]] = {
     "CASCADE without clusters": {"ranker": rules.without("cluster")},
     "CASCADE, ten times the exploration": {"ranker": rankers.light(exploration=UpperConfidence(alpha=1.0))},
 }
-# StreamBench (Wu et al. 2024, arXiv:2406.08747): the 16 most similar successes, one reply per task.
-_WITH_A_MODEL: dict[str, dict[str, Any]] = {"Self-StreamICL": {"ranker": "similarity", "k": 16, **_ALWAYS}}
 NEED_A_RERANKER = ("NP-CBR", "Neural-LinLogUCB, authors' code")  # without --ranker, these cannot be played
 KNOWN: dict[str, dict[str, Any] | None] = {
     **METHODS,
     **_MORE_RIVALS,
     **_RULES,
     **_WITHOUT_SIGNALS,
-    **_WITH_A_MODEL,
+    # StreamBench (Wu et al. 2024, arXiv:2406.08747): the 16 most similar successes.
+    "Self-StreamICL": {"ranker": "similarity", "k": 16, **_ALWAYS},
     **dict.fromkeys(NEED_A_RERANKER, _ALWAYS),
 }
 

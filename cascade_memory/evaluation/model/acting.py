@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Protocol, runtime_checkable
 
-from cascade_memory.cycle.chat_turns import TRUSTED, Show
+from cascade_memory.cycle.chat_turns import Show, is_only_text
 from cascade_memory.cycle.reuse import is_failure, render
 from cascade_memory.domain.recall import RecalledCase
-from cascade_memory.domain.trajectory import Step, Trajectory
+from cascade_memory.domain.trajectory import Step, Trajectory, solution_text
 from cascade_memory.domain.validation import clean_text
 from cascade_memory.evaluation.model.asking import Asking
 from cascade_memory.evaluation.model.chat import Message, PromptTooLong
@@ -138,7 +139,7 @@ class ActingSolver:
 
     def _first(self, task: str, cases: Sequence[RecalledCase]) -> list[Message]:
         """Build the first messages. In a world, a case is shown whole: its trajectory is long, and each step may matter."""
-        if self._show == "turns" and cases and not any(is_failure(case) or case.trust < TRUSTED for case in cases):
+        if self._show == "turns" and cases and not any(is_only_text(case) for case in cases):
             return [{"role": "system", "content": self._instruction}, *self._earlier(cases, task)]
         cases = [as_answered(case, self._as_said) for case in cases]
         if self._world is None or any(is_failure(case) for case in cases):
@@ -149,10 +150,12 @@ class ActingSolver:
         return [{"role": "system", "content": self._instruction}, {"role": "user", "content": f"{shown}{task}"}]
 
     def _earlier(self, cases: Sequence[RecalledCase], task: str) -> list[Message]:
-        """Write the cases as earlier turns, the most promising last, and then the task."""
+        """Write the cases as earlier turns, the most promising last, and then the task; what no longer fits is left out."""
+        sizes = [min(len(case.query) + len(solution_text(case.solution)), _MOST_OF_A_CASE) for case in cases]
+        fits = max(1, sum(size <= 2 * _MOST_OF_A_CASE for size in accumulate(sizes)))
         written: list[Message] = []
         begins = ""  # what was seen last in a conversation stands before the next task: two turns of one side are refused
-        for case in reversed(cases):
+        for case in reversed(cases[:fits]):
             steps = case.solution.steps if isinstance(case.solution, Trajectory) else (Step(action=case.solution),)
             most = _MOST_OF_A_CASE // (2 * len(steps) + 1)
             seen = f"{begins}{fitting(case.query, most)}"
