@@ -188,9 +188,9 @@ class Torture:
         self._await(self._witness, "the reader of the log")
         self._compare_learned()
         journals = [self._folder / f"journal{number}" for number in range(self._options.processes)]
+        self._count()  # before the checker, who feeds Chroma what is still missing, and says of no write what it believes
         checking = partial(check, self._url, self._chroma, self._namespaces, journals)
         self._enter(finished(checking, _CHECKING))
-        self._count()
 
     def _await(self, child: Child, who: str) -> None:
         deadline = time.monotonic() + 180
