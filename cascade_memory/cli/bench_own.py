@@ -231,14 +231,14 @@ def chat_of(options: argparse.Namespace, sampling: Mapping[str, Any], retries: i
     """Return the chat model behind the server that the options name."""
     from cascade_memory.evaluation.model import OpenAICompatible
 
-    timeout = 120.0 if options.timeout is None else float(options.timeout)
+    timeout, patience = bench_search.waiting(options)
     return OpenAICompatible(
         base_url=options.base_url,
         model=options.model,
         extra=sampling,
         timeout=timeout,
         retries=retries,
-        patience=max(600.0, 5 * timeout),  # for several attempts
+        patience=patience,
     )
 
 

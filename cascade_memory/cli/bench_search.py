@@ -51,11 +51,20 @@ def searching_of(options: argparse.Namespace) -> Searching:
     from cascade_memory.evaluation.search.settings import Searching
 
     judge = None
+    timeout, patience = waiting(options)
     if options.judge == "model" and not options.stream:
         judge = OpenAICompatible(
             base_url=options.judge_base_url or options.base_url,
             model=options.judge_model or options.model,
             temperature=0.05,  # the paper's settings for the judge
             extra={} if options.judge_model else options.sampling,
+            timeout=timeout,
+            patience=patience,
         )
     return Searching(server=options.search, tool=options.search_tool, retrieval=options.retrieval or "dense", judge=judge)
+
+
+def waiting(options: argparse.Namespace) -> tuple[float, float]:
+    """Return how long a server may take: for one attempt, and for all attempts of a request."""
+    timeout = 120.0 if options.timeout is None else float(options.timeout)
+    return timeout, max(600.0, 5 * timeout)

@@ -6,7 +6,7 @@ import json
 import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from cascade_memory.evaluation.environments.hospital.tables import TABLES
 from cascade_memory.evaluation.environments.hospital.templates import KINDS
 from cascade_memory.evaluation.environments.sandbox.sandbox import Ran, Sandbox
 from cascade_memory.evaluation.model import Asking, Model
+from cascade_memory.evaluation.model.chat import Message, PromptTooLong, Reply
 from cascade_memory.evaluation.model.coding import INSTRUCTION, CodeSolver
 from cascade_memory.evaluation.reuse.code_values import Vocabulary
 
@@ -239,6 +240,21 @@ def test_a_model_that_repeats_its_code_is_told_so_and_never_gets_the_same_reques
     last = [messages[-1]["content"] for messages in chat.asked]
     assert len(set(last)) == 5
     assert "You have sent this very code 2 times" in last[2]
+
+
+class Full(Told):
+    """Reads no third prompt, which is too long."""
+
+    def complete(self, messages: Sequence[Message], note: object) -> Reply:
+        if len(self.asked) == 2:
+            raise PromptTooLong("HTTP 400: 2048 tokens at most")
+        return super().complete(messages, note)
+
+
+def test_the_rounds_before_a_prompt_that_is_too_long_are_counted(records):
+    chat = Full("```python\nanswer = LoadDB('labs')\n```", "no code")
+    attempt = CodeSolver([of_hospital.Question("how many?", "12")], records, Asking(chat)).attempt(0, ())
+    assert (attempt.success, attempt.steps, len(chat.asked)) == (False, 2, 2)
 
 
 @pytest.mark.long

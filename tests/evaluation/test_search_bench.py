@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import functools
 import json
 import re
@@ -21,8 +22,10 @@ from mcp_servers import over_http
 from openai_server import serving
 
 from cascade_memory.cli import main
+from cascade_memory.cli.bench_search import searching_of
 from cascade_memory.evaluation.bench import search_stage
 from cascade_memory.evaluation.bench import stage as bench_stage
+from cascade_memory.evaluation.model import OpenAICompatible
 
 PUBLISHED = Path(__file__).parents[1] / "fixtures" / "dtlbench"
 CORPUS = PUBLISHED / "2wiki" / "corpus.jsonl"
@@ -140,6 +143,19 @@ def test_a_judging_model_is_named_in_the_rows_with_what_it_was_asked(tmp_path: P
         (row,) = bench(url, tmp_path / "rows.jsonl", *options)
     assert (row["judged_by"], row["judge_silent"], row["judge_requests"]) == ("strict", 0, len(asked))
     assert row["success"].count("1") == 2
+
+
+def test_a_judging_model_gets_as_much_time_as_the_one_that_answers():
+    options = argparse.Namespace(judge="model", judge_model="strict", judge_base_url=None, base_url="http://localhost:1/v1")
+    options.stream = options.search = options.search_tool = options.retrieval = None
+    options.timeout = 300.0
+    judge = searching_of(options).judge
+    assert isinstance(judge, OpenAICompatible)
+    assert (judge.timeout, judge.patience) == (300.0, 1_500.0)
+    options.timeout = None
+    judge = searching_of(options).judge
+    assert isinstance(judge, OpenAICompatible)
+    assert (judge.timeout, judge.patience) == (120.0, 600.0)
 
 
 @pytest.mark.long

@@ -69,10 +69,10 @@ class CodeSolver:
         """Attempt the question at this place of the stream."""
         question = self._questions[place]
         asked = prompt(INSTRUCTION, question.text, [as_answered(case, _as_code) for case in cases])
-        written, times = "", 0
+        written, times, rounds = "", 0, 0
 
         def write(ran: Ran | None) -> str:
-            nonlocal written, times
+            nonlocal written, times, rounds
             debugging: list[Message] = []
             if ran is not None:
                 debugging = [
@@ -82,12 +82,13 @@ class CodeSolver:
             before = written
             written = clean_text(code_in(self._asking([*asked, *debugging]), "python"))[:_MOST_CODE]
             times = times + 1 if written == before else 1
+            rounds += 1
             return written
 
         try:
             return play_rounds(write, self._records.run, question.label)
         except PromptTooLong:
-            return Attempt(False, None)
+            return Attempt(False, None, steps=max(1, rounds))
 
 
 def _as_code(step: Step) -> str:
