@@ -69,6 +69,8 @@ def load_causal_lm(name: str, *, halved: bool = False) -> CausalLM:
     if cuda and "device_map" not in options:
         model.to("cuda")
     model.eval().requires_grad_(requires_grad=False)
+    if (head := model.get_output_embeddings()) is not None:
+        head.register_forward_pre_hook(_in_one_piece)
     takes = inspect.signature(model.forward).parameters
     return CausalLM(
         name=Path(name).resolve().name if local else name,
@@ -83,6 +85,12 @@ def load_causal_lm(name: str, *, halved: bool = False) -> CausalLM:
         identity=_identity(model, tokenizer),
         peak=peak,
     )
+
+
+def _in_one_piece(head: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Copy the last positions of a batch: PyTorch copies the weights for each text instead, if they do not lie together."""
+    del head
+    return (given[0].contiguous(), *given[1:])
 
 
 def _dtype_option() -> str:
