@@ -17,7 +17,15 @@ from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.provenance import conditions
 from cascade_memory.ledger.recalls import shown_cases
 from cascade_memory.ledger.reports import check_room, take_back_report
-from cascade_memory.ledger.rows import check_columns, fetched, metadata_if_readable, pack_solution, solution_if_readable, usable
+from cascade_memory.ledger.rows import (
+    check_columns,
+    fetched,
+    given,
+    metadata_if_readable,
+    pack_solution,
+    solution_if_readable,
+    usable,
+)
 
 _SET = """VALUES (?, ?, ?, ?, ?) ON CONFLICT (episode) DO UPDATE SET status = excluded.status,
   solution_kind = excluded.solution_kind, solution = excluded.solution, at = excluded.at"""
@@ -56,13 +64,11 @@ class SQLEpisodes:
         self, namespace: int | None, *, status: str | None = None, before: float | None = None, source: str | None = None
     ) -> list[Episode]:
         """Return episodes, oldest first, by namespace, status, time of opening, and who judged them."""
+        where, values = given({"episode.namespace": namespace, "episode.status": status, "episode.source": source})
+        if before is not None:
+            where, values = f"{where} AND episode.opened_at < ?", [*values, before]
         with self._connections.read() as connection:
-            rows = fetched(
-                connection,
-                f"""{_SELECT} WHERE (?1 IS NULL OR episode.namespace = ?1) AND (?2 IS NULL OR episode.status = ?2)
-                    AND (?3 IS NULL OR episode.opened_at < ?3) AND (?4 IS NULL OR episode.source = ?4) ORDER BY episode.key""",
-                (namespace, status, before, source),
-            )
+            rows = fetched(connection, f"{_SELECT} WHERE 1 = 1{where} ORDER BY episode.key", values)
             return usable(rows, lambda row: _episode(connection, row))
 
     def page(
@@ -79,12 +85,10 @@ class SQLEpisodes:
         """Return the next ``limit`` episodes of a namespace, each with its key, by age."""
         compared, order, start = ("<", "DESC", 2**62) if newest_first else (">", "ASC", 0)
         where, values = ("", []) if wanted is None else conditions(wanted, "episode", "opened_at")
-        for name, value in (("status", status), ("source", source)):
-            if value is not None:
-                where, values = f"{where} AND episode.{name} = ?", [*values, value]
-        query = f"""{_SELECT} WHERE episode.namespace = ? AND episode.key {compared} ? {where}
+        more, further = given({"episode.status": status, "episode.source": source})
+        query = f"""{_SELECT} WHERE episode.namespace = ? AND episode.key {compared} ? {where}{more}
                     ORDER BY episode.key {order} LIMIT ?"""
-        values = [namespace, start if after is None else after, *values, limit]
+        values = [namespace, start if after is None else after, *values, *further, limit]
         with self._connections.read() as connection:
             return [(row[0], _episode(connection, row)) for row in fetched(connection, query, values)]
 

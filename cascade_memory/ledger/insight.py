@@ -12,7 +12,7 @@ from cascade_memory.domain.records import Column, Unkept
 from cascade_memory.ledger.compaction import NUMBERS, compacted_until
 from cascade_memory.ledger.database import Database
 from cascade_memory.ledger.lessons import FEEDBACK_COLUMNS, feedback, opinion
-from cascade_memory.ledger.rows import unpack_floats
+from cascade_memory.ledger.rows import given, unpack_floats
 from cascade_memory.ports.judged import Judged
 
 _LESSON = FEEDBACK_COLUMNS.count(",") + 1
@@ -23,7 +23,7 @@ _SELECT = f"""SELECT {FEEDBACK_COLUMNS}, outcome.value, episode.arm, episode.hol
     (SELECT {_SHOWN} FROM recall AS one WHERE one.episode = episode.key),
     recall.k, forgot, encoder, outcome.namespace, outcome.key, baseline, shadow, shadow_numbers
   FROM outcome JOIN episode ON episode.key = outcome.episode JOIN recall ON recall.key = {_FIRST}
-  WHERE withdrawn_at IS NULL AND outcome.source <> 'agent' AND (?1 IS NULL OR outcome.namespace = ?1) ORDER BY outcome.key"""
+  WHERE withdrawn_at IS NULL AND outcome.source <> 'agent'"""
 
 
 class SQLInsight:
@@ -72,20 +72,22 @@ class SQLInsight:
 
     def rewards(self, namespace: int | None) -> list[tuple[float, bool]]:
         """Return (value, whether a case was shown) for every current outcome, oldest first."""
+        where, values = given({"namespace": namespace})
         with self._connections.read() as connection:
             rows = connection.execute(
                 f"""SELECT outcome.value, (SELECT coalesce({_SHOWN}, 0) FROM recall
                                           WHERE recall.episode = outcome.episode)
-                   FROM outcome WHERE withdrawn_at IS NULL AND (?1 IS NULL OR namespace = ?1) ORDER BY key""",
-                (namespace,),
+                   FROM outcome WHERE withdrawn_at IS NULL{where} ORDER BY key""",
+                values,
             ).fetchall()
             return [(row[0], bool(row[1])) for row in rows]
 
     def judged(self, namespace: int | None) -> Iterator[Judged]:
         """Yield the episodes judged by anybody but the agent, oldest first; proposals had no recall and are left out."""
+        where, values = given({"outcome.namespace": namespace})
         with self._connections.read() as connection:
             kept: dict[int, int] = {}
-            for row in connection.execute(_SELECT, (namespace,)):
+            for row in connection.execute(f"{_SELECT}{where} ORDER BY outcome.key", values):
                 number = row[_LESSON + 8]
                 if number not in kept:
                     kept[number] = compacted_until(connection, number)
@@ -93,12 +95,10 @@ class SQLInsight:
 
     def arms(self, namespace: int | None) -> dict[str, int]:
         """Return the number of episodes in each arm; only episodes whose arm was drawn at random count."""
+        where, values = given({"namespace": namespace})
         with self._connections.read() as connection:
-            rows = connection.execute(
-                "SELECT arm, count(*) FROM episode WHERE holdout > 0 AND (?1 IS NULL OR namespace = ?1) GROUP BY arm",
-                (namespace,),
-            )
-            return dict(rows.fetchall())
+            query = f"SELECT arm, count(*) FROM episode WHERE holdout > 0{where} GROUP BY arm"
+            return dict(connection.execute(query, values).fetchall())
 
 
 def _judged(lesson: Sequence[Any], rest: Sequence[Any], compacted: int) -> Judged:

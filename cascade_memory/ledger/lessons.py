@@ -18,6 +18,7 @@ from cascade_memory.ledger.rows import (
     NORM_TOLERANCE,
     SET_FACT,
     float_arrays,
+    given,
     int_arrays,
     pack_floats,
     unpack_floats,
@@ -136,9 +137,9 @@ def _of_outcome(connection: Connection, outcome: int, shadow: str | None) -> lis
         return []
     episode, value, source, *retained = row
     columns, built = (FEEDBACK_COLUMNS, feedback) if shadow is None else (_SHADOW_COLUMNS, _shadow_feedback)
+    where, values = given({"shadow": shadow})
     recalls = connection.execute(
-        f"SELECT {columns} FROM recall WHERE episode = ?1 AND kind = 'recall' AND (?2 IS NULL OR shadow = ?2) ORDER BY key",
-        (episode, shadow),
+        f"SELECT {columns} FROM recall WHERE episode = ? AND kind = 'recall'{where} ORDER BY key", (episode, *values)
     ).fetchall()
     trust = weight_of(source)
     lessons = usable(recalls, lambda recall: built(recall, value, trust / len(recalls), trust))

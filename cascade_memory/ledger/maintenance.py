@@ -140,7 +140,7 @@ class SQLMaintenance:
         """Set times in the future to the present; otherwise rows with such dates would never grow old."""
         with self._connections.write(durable=True) as connection:
             for table, column in _TIMES:
-                connection.execute(f"UPDATE {table} SET {column} = ?1 WHERE {column} > ?1", (now,))
+                connection.execute(f"UPDATE {table} SET {column} = ? WHERE {column} > ?", (now, now))
 
     def open_before(self, moment: float) -> int:
         """Return how many open episodes began before ``moment``."""

@@ -154,6 +154,16 @@ def executed_for(connection: Connection, statement: str, keys: Sequence[Any]) ->
         connection.execute(statement.replace(KEYS, ",".join("?" * len(part))), list(part))
 
 
+def given(wanted: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    """Return the conditions that each column has its value, to follow another condition, and the values; None asks for nothing.
+
+    >>> given({"status": "open", "source": None, "namespace": 1})
+    (' AND status = ? AND namespace = ?', ['open', 1])
+    """
+    asked = {column: value for column, value in wanted.items() if value is not None}
+    return "".join(f" AND {column} = ?" for column in asked), list(asked.values())
+
+
 def _until(enough: Callable[[list[Any]], bool] | None, rows: Cursor) -> list[Any]:
     if enough is None:
         return list(rows.fetchall())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,15 @@ def test_nobody_connects_by_another_name():
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module == "sqlite3":
                 assert "connect" not in {one.name for one in node.names}, file
+
+
+@pytest.mark.slow
+def test_no_statement_numbers_its_parameters():
+    """Python 3.12 warns where numbered parameters get a sequence, and 3.14 refuses it."""
+    found = []
+    for path in ROOT.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            said = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+            if re.search(r"\?\d", said) and re.search(r"\b(WHERE|VALUES|SET|AND)\b", said):
+                found.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert not found, found

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 from psycopg import pq, sql
 
-from cascade_memory.ledger.postgres.dialect import bound
+from cascade_memory.ledger.postgres.dialect import translated
 from cascade_memory.ledger.postgres.explained import Clash, explain
 
 _MOST_CHARS = 4_000_000  # of statements that wait
@@ -147,7 +147,8 @@ class Batch:
             return self._unless_it_clashes(statement.replace(_IGNORING, "UPDATE"), parameters)
         if self._ahead and (asked := self._ahead.pop((statement, tuple(parameters)), None)) is not None:
             return asked
-        text, values = bound(statement, [self._now(value) for value in parameters])
+        text = translated(statement)
+        values = [self._now(value) for value in parameters]
         result = self.add(self._cursor.mogrify(sql.SQL(text), values))  # type: ignore[arg-type]  # only constants are in it
         if found := _ONE_ROW.match(text):
             result.key = self._latest[found[1]] = Latest(found[1], result)

@@ -4,45 +4,33 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
-from typing import Any
 
 from cascade_memory.ledger.postgres.schema import SCHEMA
 from cascade_memory.ledger.schema import TABLES
 
 _NAMES = re.findall(r"CREATE TABLE (\w+)", TABLES)
 _TABLE = re.compile(rf"\b(FROM|JOIN|INTO|UPDATE|TABLE|ON|REFERENCES)\s+({'|'.join(_NAMES)})\b(?!\.)")
-_MARK = re.compile(r"\?(\d*)")
 _BYTES = re.compile(r"CAST\(((?:[^()]|\([^()]*\))+) AS BLOB\)")
 _KIND = re.compile(r"typeof\(((?:f\.)?value)\) IN \('(text|integer)'(?:, 'real')?\)")
-_SAME = re.compile(r"(\w+|\)) IS \?(?!\d)")
+_SAME = re.compile(r"(\w+|\)) IS \?")
 _JOINED = re.compile(r"group_concat\((\w+)\)")
 _KINDS = {"text": "\\x74", "integer": "\\x6e"}  # the first byte of an encoded value, see ``fields``
 
 
 @functools.lru_cache(maxsize=512)
-def translated(sql: str) -> tuple[str, tuple[int, ...] | None]:
-    """Return a statement for PostgreSQL; if its parameters are numbered, also which one each mark stands for.
+def translated(sql: str) -> str:
+    """Return a statement for PostgreSQL.
 
     >>> translated("SELECT id FROM namespace WHERE name = ?")
-    ('SELECT id FROM cascade_memory.namespace WHERE name = %s', None)
-    >>> translated("SELECT 1 FROM episode WHERE ?1 IS NULL OR namespace = ?1")[1]
-    (0, 0)
+    'SELECT id FROM cascade_memory.namespace WHERE name = %s'
     """
-    numbers = [int(number) - 1 for number in _MARK.findall(sql) if number]
     sql = _TABLE.sub(rf"\1 {SCHEMA}.\2", sql.replace("%", "%%"))
     sql = _BYTES.sub(r"convert_to(\1, 'UTF8')", sql)
     sql = _KIND.sub(lambda found: f"substr({found[1]}, 1, 1) = '{_KINDS[found[2]]}'::bytea", sql)
     sql = _JOINED.sub(r"string_agg(\1::text, ',')", sql)
     sql = _SAME.sub(r"\1 IS NOT DISTINCT FROM ?", sql)
     sql = sql.replace("LIKE ? ESCAPE", "ILIKE ? ESCAPE")  # SQLite's LIKE does not tell ASCII capitals from small letters
-    return _MARK.sub("%s", sql), tuple(numbers) or None
-
-
-def bound(sql: str, parameters: Sequence[Any]) -> tuple[str, Sequence[Any]]:
-    """Translate a statement and bring its parameters into the order of its marks."""
-    sql, places = translated(sql)
-    return sql, parameters if places is None else [parameters[place] for place in places]
+    return sql.replace("?", "%s")
 
 
 def tables() -> str:
