@@ -42,10 +42,12 @@ _HIDDEN = re.compile(f"[{_UNSEEN}{_CONTROL}]|\r(?!\n)")
 _NEEDED_OR_HIDDEN = re.compile(f"({_NEEDED})|[{_UNSEEN}{_CONTROL}]|\r(?!\n)")
 _LINE_END = re.compile("[\r\n]")
 # The first sign of a word by which the templates of chat models end a turn or begin another one: many servers let their
-# tokenizer find such words wherever they stand. ChatML and Llama 3 write <|im_end|>, DeepSeek the same with wide bars.
+# tokenizer find such words wherever they stand. ChatML and Llama 3 write <|im_end|>, DeepSeek the same with wide bars, Gemma 4
+# <|turn> and <turn|>, EXAONE [|user|].
 _TURN = re.compile(
-    "<(?=[|\uff5c][^<>\\s]{1,60}[|\uff5c]>|/?(?:s|bos|eos|(?:start|end)_of_turn|think|tool_call|tool_response)>|</?SYS>>)"
-    "|\\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\\])"
+    "<(?=[|\uff5c][^<>\\s]{1,60}>|[^<>\\s|\uff5c]{1,60}[|\uff5c]>|/?(?:s|bos|eos|(?:start|end)_of_turn|think|tool_call|tool_response)>|</?SYS>>)"
+    "|\\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|ARGS|CALL_ID|THINK)\\])"
+    "|\\[(?=\\|[^\\[\\]\\s]{1,40}\\|\\])"
 )
 
 
@@ -100,7 +102,7 @@ def shortened(text: str, limit: int) -> str:
         return text
     head = limit * 2 // 3
     tail = limit - head
-    return f"{text[:head]}\n[... {len(text) - limit:,} characters cut ...]\n{text[-tail:]}"
+    return f"{text[:head]}\n[... {len(text) - limit:,} characters cut ...]\n{text[len(text) - tail :]}"
 
 
 def fitting(text: str, limit: int) -> str:

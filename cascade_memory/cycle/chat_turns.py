@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Collection, Sequence
-from typing import Any, Literal, TypeAlias
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, cast
 
 from cascade_memory.cycle.reuse import MAX_CASE_CHARS, MAX_TOTAL_CHARS, is_failure, render
 from cascade_memory.domain.quoting import quoted
@@ -21,6 +22,7 @@ Show: TypeAlias = Literal["text", "turns"]  # how cases reach a model: between f
 _TRUSTED = LEVELS["judge"]
 _NOTED = "I keep these cases in mind."
 _NO_ANSWER = "Done."
+NOTHING = "(nothing)"  # some providers refuse a message without words
 
 
 def check_show(show: object) -> None:
@@ -34,18 +36,20 @@ def is_only_text(case: RecalledCase) -> bool:
     return is_failure(case) or case.trust < _TRUSTED
 
 
-def turns(cases: Sequence[RecalledCase], tools: Collection[str] = ()) -> list[Turn]:
+def turns(cases: Sequence[RecalledCase], tools: Collection[str] = (), recall: str = "") -> list[Turn]:
     """Write the cases as earlier turns of a chat, in the form of OpenAI's API, the most promising last.
 
     Steps that called one of ``tools`` become calls with their results, if all steps of the case did; other steps become text.
     Cases that failed, and those whose source is not trusted so far, come first, as text between fences. A case that no longer
-    fits is left out.
+    fits is left out. ``recall`` names the recall: no other one in the same conversation has the same ids of calls.
     """
+    if isinstance(tools, str):
+        raise InvalidInput(f"tools are the names of several tools: [{quoted(tools)}], not {quoted(tools)}")
     fenced = [case for case in cases if is_only_text(case)]
     found: list[list[Turn]] = []
     used = 0
-    for number, case in enumerate(one for one in cases if one not in fenced):
-        turn = _turn(case, f"case_{number + 1}", tools)
+    for case in (one for one in cases if not is_only_text(one)):
+        turn = _turn(case, f"{recall}\n{case.id}", tools)
         size = sum(len(json.dumps(one, ensure_ascii=False)) for one in turn)
         if found and used + size > MAX_TOTAL_CHARS:
             break
@@ -62,20 +66,48 @@ def _turn(case: RecalledCase, name: str, tools: Collection[str]) -> list[Turn]:
     left = max(MAX_CASE_CHARS - len(query), MAX_CASE_CHARS // 4)
     if isinstance(case.solution, str):
         return [asked, {"role": "assistant", "content": fitting(case.solution, left)}]
-    calls = _calls(case.solution, name, left) if all(step.tool in tools for step in case.solution.steps) else []
+    calls: list[Turn] = []
+    if all(step.tool in tools for step in case.solution.steps):
+        shares = (left, left // (2 * len(case.solution.steps) + 1))  # all of it, or else as much of every text
+        calls = next(filter(None, (_calls(case.solution, name, left, share) for share in shares)), [])
     return [asked, *(calls or [{"role": "assistant", "content": fitting(case.solution.as_text(), left)}])]
 
 
-def _calls(solution: Trajectory, name: str, limit: int) -> list[Turn]:
-    """Write a trajectory of tool calls: each call with its result, and the answer at the end; nothing if it is too long."""
-    each = limit // (2 * len(solution.steps) + 1)
+def _calls(solution: Trajectory, name: str, limit: int, each: int) -> list[Turn]:
+    """Write a trajectory of tool calls: each call with its result, and the answer at the end; nothing if it is too long.
+
+    No text but that of arguments, half of which would be no JSON, is longer than ``each``.
+    """
     written: list[Turn] = []
     for number, step in enumerate(solution.steps, start=1):
-        arguments = legible(json.dumps(dict(step.arguments), ensure_ascii=False, sort_keys=True))
-        if len(arguments) > each:  # half of them would be no JSON
-            return []
-        call = {"id": f"{name}_{number}", "type": "function", "function": {"name": step.tool, "arguments": arguments}}
-        thought = fitting(step.thought, each) if step.thought else ""
+        arguments = json.dumps(_legible(dict(step.arguments)), ensure_ascii=False, sort_keys=True)
+        # Mistral wants nine letters or digits, and Anthropic no id twice in a conversation.
+        name_of_call = hashlib.blake2b(f"{name}\n{number}".encode(errors="replace"), digest_size=5).hexdigest()[:9]
+        call = {"id": name_of_call, "type": "function", "function": {"name": step.tool, "arguments": arguments}}
+        thought = "" if step.thought.isspace() else fitting(step.thought, each)
         written.append({"role": "assistant", "content": thought, "tool_calls": [call]})
-        written.append({"role": "tool", "tool_call_id": call["id"], "content": fitting(step.observation, each) or "(nothing)"})
-    return [*written, {"role": "assistant", "content": fitting(solution.answer, each) if solution.answer else _NO_ANSWER}]
+        written.append({"role": "tool", "tool_call_id": name_of_call, "content": said(step.observation, each)})
+    written.append({"role": "assistant", "content": said(solution.answer or "", each, _NO_ANSWER)})
+    texts = sum(
+        len(one["content"]) + sum(len(call["function"]["arguments"]) for call in one.get("tool_calls", ())) for one in written
+    )
+    whole = sum(len(json.dumps(one, ensure_ascii=False)) for one in written)  # with names and ids, which a model reads as well
+    return written if texts <= limit and whole <= 2 * limit else []
+
+
+def said(text: str, limit: int, otherwise: str = NOTHING) -> str:
+    r"""Prepare what is said in a turn, which must not be blank.
+
+    >>> said(" \n", 10), said("it is hot", 10)
+    ('(nothing)', 'it is hot')
+    """
+    return fitting(text, limit) if text.strip() else otherwise
+
+
+def _legible(value: Any) -> Any:
+    """Write out what is invisible in the texts of arguments."""
+    if isinstance(value, str):
+        return legible(value)
+    if isinstance(value, Mapping):
+        return {legible(str(key)): _legible(one) for key, one in cast("Mapping[Any, Any]", value).items()}
+    return [_legible(one) for one in cast("list[Any]", value)] if isinstance(value, list) else value

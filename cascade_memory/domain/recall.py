@@ -104,7 +104,7 @@ class Recall:
     arm: str = "live"  # or "holdout": this episode was drawn to run without memory
     error: str | None = None  # the failure, if any: with ``cases``, recording the recall failed; without, finding cases did
     template: Callable[[Sequence[RecalledCase]], str]
-    as_turns: Callable[[Sequence[RecalledCase], Collection[str]], list[dict[str, Any]]]
+    as_turns: Callable[[Sequence[RecalledCase], Collection[str], str], list[dict[str, Any]]]
     explainer: Callable[[], Explanation]  # most recalls are never explained, so the table is built only when it is needed
     memory: Callable[[], Rewardable | None] | None = field(default=None, repr=False, compare=False)  # None: of a search
     spent: Spent | None = field(default=None, repr=False, compare=False)
@@ -136,9 +136,9 @@ class Recall:
         {'role': 'user', 'content': 'cool some mug'}
         {'role': 'assistant', 'content': 'put it into the fridge'}
         """
-        found = self.as_turns(self.cases, tools)
+        found = self.as_turns(self.cases, tools, self.episode_id)
         if self.spent is not None and not self.spent.rendered:
-            self.spent.note_rendered("".join(str(one["content"]) for one in found))
+            self.spent.note_rendered("".join(f"{one['content']}{one.get('tool_calls', '')}" for one in found))
         return found
 
     def explain(self) -> Explanation:

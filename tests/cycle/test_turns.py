@@ -10,6 +10,7 @@ import pytest
 from cascade_memory import CascadeMemory, Step, Trajectory
 from cascade_memory.cycle.chat_turns import turns
 from cascade_memory.domain.recall import RecalledCase
+from cascade_memory.errors import InvalidInput
 
 NUMBERS = dict.fromkeys(("similarity", "utility", "uncertainty", "score"), 0.0)
 SEARCHED = Trajectory(
@@ -112,3 +113,56 @@ def test_an_episode_has_them_as_well():
         with memory.episode("cool some mug") as episode:
             assert [one["role"] for one in episode.messages()] == ["user", "assistant"]
             episode.solution = "put it into the fridge"
+
+
+def calls(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [call for one in messages for call in one.get("tool_calls", ())]
+
+
+@pytest.mark.parametrize("steps", [1, 10, 100, 900])
+@pytest.mark.parametrize("length", [0, 3, 300])
+def test_turns_with_calls_are_bounded_as_text_is(steps: int, length: int):
+    solution = Trajectory([Step(tool="s", arguments={}, observation="o" * length, thought="t" * length)] * steps, answer="ok")
+    assert len(json.dumps(turns([case(solution=solution)], ["s"]))) <= 3 * 4_000
+    assert len(json.dumps(turns([case(str(n), solution) for n in range(20)], ["s"]))) <= 16_000
+
+
+def test_a_long_answer_after_small_steps_is_whole():
+    solution = Trajectory([Step(tool="s", arguments={"q": "x"}, observation="found")] * 6, answer="a" * 1_000)
+    found = turns([case(solution=solution)], ["s"])
+    assert len(calls(found)) == 6
+    assert found[-1]["content"] == "a" * 1_000
+
+
+def test_one_long_argument_among_small_ones_is_whole():
+    solution = Trajectory(
+        [*[Step(tool="s", arguments={"q": "x"}, observation="found")] * 6, Step(tool="s", arguments={"q": "y" * 500})]
+    )
+    assert "y" * 500 in calls(turns([case(solution=solution)], ["s"]))[-1]["function"]["arguments"]
+
+
+def test_ids_of_calls_are_what_every_provider_takes_and_new_in_each_recall():
+    memory = CascadeMemory(embedder="hashing")
+    memory.add("cool some mug", SEARCHED)
+    ids = [call["id"] for _ in range(3) for call in calls(memory.recall("cool some mug").messages(tools=["search", "move"]))]
+    assert len(set(ids)) == len(ids) == 6
+    assert all(len(one) == 9 and one.isalnum() and one.isascii() for one in ids)
+
+
+def test_no_message_is_blank():
+    solution = Trajectory([Step(tool="search", thought="\n", observation=" ")], answer="\n")
+    _, called, seen, last = turns([case(solution=solution)], ["search"])
+    assert called["content"] == ""  # beside a call it may be empty
+    assert seen["content"] == "(nothing)"
+    assert last["content"] == "Done."
+
+
+def test_control_characters_in_arguments_are_written_out():
+    arguments = {"a": "\x1b[2J\x00", "b": ["\u202e", {"c\x07": 1}]}
+    (call,) = calls(turns([case(solution=Trajectory([Step(tool="s", arguments=arguments)]))], ["s"]))
+    assert json.loads(call["function"]["arguments"]) == {"a": "<U+001B>[2J<U+0000>", "b": ["<U+202E>", {"c<U+0007>": 1}]}
+
+
+def test_the_name_of_one_tool_is_not_taken_for_several_names():
+    with pytest.raises(InvalidInput, match=r"\['search'\], not 'search'"):
+        turns([case(solution=SEARCHED)], "search")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Protocol, runtime_checkable
 
-from cascade_memory.cycle.chat_turns import Show, is_only_text
+from cascade_memory.cycle.chat_turns import NOTHING, Show, is_only_text, said
 from cascade_memory.cycle.reuse import is_failure, render
 from cascade_memory.domain.recall import RecalledCase
 from cascade_memory.domain.trajectory import Step, Trajectory, solution_text
@@ -16,7 +16,7 @@ from cascade_memory.evaluation.model.asking import Asking
 from cascade_memory.evaluation.model.chat import Message, PromptTooLong
 from cascade_memory.evaluation.model.model_solver import as_answered, prompt
 from cascade_memory.evaluation.solver import Attempt
-from cascade_memory.visible import fitting, shortened
+from cascade_memory.visible import shortened
 
 _THINKS = 'Before each action, think: answer with a line "Thought: ..." and a line "Action: ...".'
 _ACTS = 'Answer with one line, "Action: ...", and nothing else.'
@@ -125,7 +125,11 @@ class ActingSolver:
             if not refused:
                 steps.append(step)
             done = f"Thought: {thought}\nAction: {action}" if thought else f"Action: {action}"
-            messages = [*messages, {"role": "assistant", "content": done}, {"role": "user", "content": step.observation}]
+            messages = [
+                *messages,
+                {"role": "assistant", "content": done},
+                {"role": "user", "content": step.observation if step.observation.strip() else NOTHING},
+            ]
         return Attempt(scene.solved, Trajectory(steps) if steps else None, steps=taken)
 
     def _step(self, thought: str, action: str) -> tuple[Step, bool]:
@@ -158,16 +162,16 @@ class ActingSolver:
         for case in reversed(cases[:fits]):
             steps = case.solution.steps if isinstance(case.solution, Trajectory) else (Step(action=case.solution),)
             most = _MOST_OF_A_CASE // (2 * len(steps) + 1)
-            seen = f"{begins}{fitting(case.query, most)}"
+            seen = f"{begins}{said(case.query, most)}"
             for step in steps:
-                if said := self._said(step):
-                    written += [{"role": "user", "content": seen}, {"role": "assistant", "content": fitting(said, most)}]
-                    seen = fitting(step.observation, most)
+                if done := self._said(step):
+                    written += [{"role": "user", "content": seen}, {"role": "assistant", "content": said(done, most)}]
+                    seen = said(step.observation, most)
             begins = f"{seen}\n\n{_NOW}"
         return [*written, {"role": "user", "content": f"{begins}{task}"}]
 
     def _as_said(self, step: Step) -> str:
-        return "\n".join(filter(None, [said, step.observation])) if (said := self._said(step)) else ""
+        return "\n".join(filter(None, [done, step.observation])) if (done := self._said(step)) else ""
 
     def _said(self, step: Step) -> str:
         """Write a step of a case; a thought alone is an action in a world, and left out for a model that does not think."""
