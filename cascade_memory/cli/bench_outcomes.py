@@ -84,9 +84,10 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps({"file": str(options.out), "answers": answers, "met": met}))
         return 0
     rows = [
-        (task, str(shown), f"{tasks:,}", f"{prompts:,}", f"{100 * share:.1f}") for task, shown, tasks, prompts, share in met
+        (task, show, str(shown), f"{tasks:,}", f"{prompts:,}", f"{100 * share:.1f}")
+        for task, show, shown, tasks, prompts, share in met
     ]
-    print_table(f"{outcomes.name}: what was met", ("task", "cases shown", "tasks", "prompts", "success %"), rows)
+    print_table(f"{outcomes.name}: what was met", ("task", "as", "cases shown", "tasks", "prompts", "success %"), rows)
     print(f"{answers:,} answers in {options.out}. To play them: cascade-memory bench run --outcomes {options.out} --tasks ...")
     return 0
 
@@ -101,7 +102,14 @@ def _chat(options: argparse.Namespace) -> tuple[Chat, dict[str, Any]]:
 
         if unknown := sorted({name for name, value in sampling.items() if value is not None} - {"temperature", "max_tokens"}):
             raise InvalidInput(f"a model in this process takes only max_tokens, not {unknown[0]!r}")
-        chat = LocalBatches(options.folder, most=int(sampling["max_tokens"] or 256), batch=options.together)
+        if sampling["temperature"] != 0:
+            raise InvalidInput(
+                f"a model in this process answers with the likeliest words: temperature 0, not {sampling['temperature']!r}"
+            )
+        most = sampling["max_tokens"]
+        if type(most) is not int or most < 1:
+            raise InvalidInput(f"max_tokens must be a whole number from 1 on, not {most!r}")
+        chat = LocalBatches(options.folder, most=most, batch=options.together)
         return chat, dict(chat.about)
     return chat_of(options, sampling), {"server": options.base_url}
 

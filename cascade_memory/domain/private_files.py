@@ -65,7 +65,9 @@ def open_own(path: Path, mode: str) -> IO[Any]:
 
 def append_after(path: Path, end: int, line: bytes) -> int:
     """Write a line at this place of a file of lines, in place of whatever was cut off there; return where it ends, on disk."""
-    with open_own(path, "r+b" if path.exists() else "xb") as file:
+    with open_own(path, "r+b" if end or path.exists() else "xb") as file:
+        if os.fstat(file.fileno()).st_size < end:
+            raise OSError(f"{path} is shorter than what was written to it: somebody else has changed it")
         file.truncate(end)
         file.seek(end)
         file.write(line)

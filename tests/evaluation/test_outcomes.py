@@ -119,7 +119,7 @@ def test_the_table_has_no_text_of_the_tasks(tmp_path: Path):
     with Outcomes(tmp_path / "table", Scripted()) as outcomes:
         suite = Suite(tasks=["banking77"], methods=["similarity"], seeds=1, limit=30)
         ask_all(suite, data=bundled_data(), solver=Model(chat=outcomes))
-        ((_, none, tasks, _, _), (_, one, more, prompts, share)) = outcomes.worth()
+        ((_, _, none, tasks, _, _), (_, _, one, more, prompts, share)) = outcomes.worth()
         assert (none, one) == (0, 1)
         assert tasks + more == prompts + tasks == 30
         assert 0.0 < share < 1.0
@@ -282,11 +282,10 @@ def test_a_packed_table_is_read_and_not_written(tmp_path: Path):
     packed = tmp_path / "table.gz"
     packed.write_bytes(gzip.compress((tmp_path / "table").read_bytes()))
     assert Outcomes(packed).complete(HELLO).text == "hi"
-    with (
-        Outcomes(packed, Scripted(lambda _: "hi")) as outcomes,
-        pytest.raises(InvalidInput, match="is packed, so nothing can be added"),
-    ):
-        outcomes.complete([{"role": "user", "content": "new"}])
+    model = Scripted(lambda _: "hi")
+    with pytest.raises(InvalidInput, match="is packed, so nothing can be added"):
+        Outcomes(packed, model)
+    assert not model.asked
     assert Outcomes(packed).complete(HELLO).text == "hi"
 
 
@@ -343,7 +342,7 @@ def test_a_packed_file_that_never_ends_is_not_unpacked(tmp_path: Path, monkeypat
     monkeypatch.setattr("cascade_memory.evaluation.outcomes.table.MOST_BYTES", 10_000)
     packed = tmp_path / "table.gz"
     packed.write_bytes(gzip.compress(HEAD + b" " * 100_000))
-    with pytest.raises(InvalidInput, match="unpacks to more than 10,000 bytes"):
+    with pytest.raises(InvalidInput, match="a table has at most 10,000 bytes"):
         Outcomes(packed)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import re
@@ -44,7 +45,7 @@ class KeepsLog(Protocol):
 class KeepsOutcomes(Protocol):
     """A chat model that keeps what came of each task: ``Outcomes``, which cannot be imported here, since it imports this."""
 
-    def watched(self, solver: Solver, task: str, queries: Sequence[str]) -> Solver:
+    def watched(self, solver: Solver, task: str, queries: Sequence[str], show: Show) -> Solver:
         """Return a solver whose verdicts are kept."""
         ...
 
@@ -109,7 +110,7 @@ class Model:
         )
 
     def _watched(self, solver: Solver, run: Run, queries: Sequence[str]) -> Solver:
-        return self.chat.watched(solver, run.task, queries) if isinstance(self.chat, KeepsOutcomes) else solver
+        return self.chat.watched(solver, run.task, queries, self.show) if isinstance(self.chat, KeepsOutcomes) else solver
 
     def stage_in_world(self, run: Run, folders: Folders) -> Stage:
         """Build the stage: a stream of tasks in an environment, with this model as the agent."""
@@ -117,7 +118,8 @@ class Model:
             from cascade_memory.evaluation.search.stage import searching_stage  # it imports this package
 
             asking = Asking(self.chat, log=folders.work / "requests" / log_name(run), prices=self.prices)
-            return searching_stage(asking, self.searching, self.declared, run, folders)
+            stage = searching_stage(asking, self.searching, self.declared, run, folders)
+            return dataclasses.replace(stage, solver=self._watched(stage.solver, run, stage.queries))
         if run.task in CODED:
             return self._coding(run, folders)
         scene, queries, kinds, embedder = scene_for(run, folders)

@@ -8,6 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
 
+from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.heartbeat import EVERY
 from cascade_memory.evaluation.bench.measure import Staged
 from cascade_memory.evaluation.bench.plan import Suite
@@ -34,7 +35,8 @@ def ask_all(
     stays, and the next call goes on from there. ``tell`` hears how far it is, once a minute.
     """
     outcomes = solver.chat
-    assert isinstance(outcomes, Outcomes)
+    if not isinstance(outcomes, Outcomes):
+        raise InvalidInput("the answers need a table: Model(chat=Outcomes(path, chat))")
     setup = setup or Setup()
     runs = list(dict.fromkeys(setup.of(replace(one, solver=solver.name)) for one in suite.runs()))
     staged = Staged(solver, None, solver.declared)

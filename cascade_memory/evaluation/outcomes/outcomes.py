@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from cascade_memory.assembly.owner_lock import OwnerLock
+from cascade_memory.cycle.chat_turns import Show
+from cascade_memory.domain.private_files import check_one_name
 from cascade_memory.domain.recall import RecalledCase
 from cascade_memory.domain.trajectory import solution_text
 from cascade_memory.errors import InvalidInput, ModelUnavailable
@@ -55,9 +57,11 @@ class Outcomes:
 
     def __init__(self, path: Path | str, chat: Chat | None = None, *, about: Mapping[str, Any] | None = None) -> None:
         path = Path(path)
+        if chat is not None and path.suffix == ".gz":
+            raise InvalidInput(f"{path} is packed, so nothing can be added: name one that is not, or unpack it first (gunzip)")
         if chat is None and not path.is_file():
             raise InvalidInput(f"there is no table of outcomes at {path}: cascade-memory bench outcomes --out {path} makes one")
-        self._chat, self._tools = chat, ""
+        self._chat, self._tools, self._is_view = chat, "", False
         self._lock = None if chat is None else _alone(path)
         try:
             self._shared = _Shared(OutcomeFile(path))
@@ -113,7 +117,7 @@ class Outcomes:
         if self._chat is not None and not isinstance(self._chat, TakesTools):
             raise InvalidInput(f"{self._chat.name} takes no tools")
         view = object.__new__(Outcomes)
-        view.__dict__ = {**self.__dict__, "_lock": None, "_tools": json.dumps(list(tools), sort_keys=True)}
+        view.__dict__ = {**self.__dict__, "_lock": None, "_is_view": True, "_tools": json.dumps(list(tools), sort_keys=True)}
         if isinstance(self._chat, TakesTools):
             view._chat = self._chat.with_tools(tools)
         return view
@@ -152,12 +156,12 @@ class Outcomes:
         self._shared.keep(key, reply)
         return reply
 
-    def watched(self, solver: Solver, task: str, queries: Sequence[str]) -> Solver:
+    def watched(self, solver: Solver, task: str, queries: Sequence[str], show: Show) -> Solver:
         """Return a solver whose verdicts are kept in this table, if the table may be written."""
-        return solver if self._chat is None else _Watched(solver, self._shared, task, queries)
+        return solver if self._chat is None else _Watched(solver, self._shared, task, queries, show)
 
-    def worth(self) -> list[tuple[str, int, int, int, float]]:
-        """Return for each task and number of cases shown: the tasks, the prompts, and the share of prompts that succeeded."""
+    def worth(self) -> list[tuple[str, str, int, int, int, float]]:
+        """Return for each task, way to show cases and number of them: tasks, prompts, and the share that succeeded."""
         return worth(self._shared.file.outcomes.values())
 
     def __len__(self) -> int:
@@ -165,9 +169,15 @@ class Outcomes:
         return len(self._shared.file.replies)
 
     def close(self) -> None:
-        """Ask for nothing more: who asks now gets an error. The table can be read again."""
-        self._shared.closed = True
-        self._release()
+        """Ask for nothing more, and write nothing more: who asks now gets an error. Another ``Outcomes`` may take the table.
+
+        With tools (``with_tools``) only the model's copy is closed, since the table is in use without them.
+        """
+        if not self._is_view:
+            self._shared.close()
+            self._release()
+        elif callable(ended := getattr(self._chat, "close", None)):
+            ended()
 
     def _release(self) -> None:
         if self._lock is not None:
@@ -185,7 +195,12 @@ class Outcomes:
         """Open the table again in another process, which only reads."""
         if self._chat is not None:
             raise TypeError("a table that is being written belongs to one process")
-        return Outcomes, (self._shared.file.path,)
+        return _opened, (self._shared.file.path, self._tools)
+
+
+def _opened(path: Path, tools: str) -> Outcomes:
+    outcomes = Outcomes(path)
+    return outcomes.with_tools(json.loads(tools)) if tools else outcomes
 
 
 class _Shared:
@@ -199,8 +214,7 @@ class _Shared:
     def claim(self, key: str) -> tuple[Future[Reply | PromptTooLong], bool]:
         """Return the answer that is known or under way; or a new one, and True: who gets that has to find it."""
         with self._guard:
-            if self.closed:
-                raise ModelUnavailable("the table of outcomes is closed")
+            self._check_open()
             known = self.file.replies.get(key)
             if known is not None:
                 done: Future[Reply | PromptTooLong] = Future()
@@ -214,6 +228,7 @@ class _Shared:
     def keep(self, key: str, reply: Reply | PromptTooLong) -> None:
         """Write an answer."""
         with self._guard:
+            self._check_open()
             self.file.add_reply(key, reply)
             self._under_way.pop(key, None)
 
@@ -225,7 +240,17 @@ class _Shared:
     def keep_outcome(self, outcome: Outcome) -> None:
         """Write a verdict."""
         with self._guard:
+            self._check_open()
             self.file.add_outcome(outcome)
+
+    def close(self) -> None:
+        """Let nothing be written any more: somebody else may go on with the file from here."""
+        with self._guard:
+            self.closed = True
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ModelUnavailable("the table of outcomes is closed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,12 +261,13 @@ class _Watched:
     shared: _Shared
     task: str
     queries: Sequence[str]
+    show: Show
 
     def attempt(self, place: int, cases: Sequence[RecalledCase]) -> Attempt:
         """Attempt the task, and keep what came of it."""
         attempt = self.inner.attempt(place, cases)
         shown = tuple(_digest(f"{case.query}\n{solution_text(case.solution)}") for case in cases)
-        self.shared.keep_outcome(Outcome(self.task, _digest(self.queries[place]), shown, attempt.success))
+        self.shared.keep_outcome(Outcome(self.task, _digest(self.queries[place]), shown, attempt.success, self.show))
         return attempt
 
 
@@ -257,6 +283,10 @@ def _probe(chat: Chat) -> str:
 
 def _alone(path: Path) -> OwnerLock:
     path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        check_one_name(path)
+    except OSError as error:
+        raise InvalidInput(f"{error}: name another file for the table") from error
     lock = OwnerLock(path.with_name(f"{path.name}.lock"))
     if not lock.try_acquire():
         raise InvalidInput(f"another process is writing to {path}: wait until it has finished, or name another file")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -15,6 +15,7 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.model.chat import PromptTooLong, Reply, ToolCall
 
 MOST_BYTES = 2 * 1024**3  # of the whole table, unpacked: a packed file may be small and unpack without an end
+_MOST_OF_A_LINE = 32 * 1024**2
 _FORMAT = 1
 _BEGINS = b'{"outcomes": '
 
@@ -27,6 +28,7 @@ class Outcome:
     query: str
     shown: tuple[str, ...]
     success: bool
+    show: str = "text"  # how the cases were shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +48,7 @@ class OutcomeFile:
         self.path = path
         self.head: Head | None = None
         self.replies: dict[str, Reply | PromptTooLong] = {}
-        self.outcomes: dict[tuple[str, str, tuple[str, ...]], Outcome] = {}
+        self.outcomes: dict[tuple[str, str, str, tuple[str, ...]], Outcome] = {}
         self._end = 0
         if path.exists():
             self._read()
@@ -69,49 +71,50 @@ class OutcomeFile:
 
     def add_outcome(self, outcome: Outcome) -> None:
         """Keep a verdict; one that is known is not written again."""
-        about = (outcome.task, outcome.query, outcome.shown)
-        if about in self.outcomes:
-            return
-        self._append({"task": outcome.task, "query": outcome.query, "shown": outcome.shown, "success": outcome.success})
-        self.outcomes[about] = outcome
+        if _about(outcome) not in self.outcomes:
+            self._append(asdict(outcome))
+            self.outcomes[_about(outcome)] = outcome
 
     def _append(self, entry: Mapping[str, Any]) -> None:
-        if self.path.suffix == ".gz":
-            raise InvalidInput(f"{self.path} is packed, so nothing can be added: unpack it first (gunzip)")
         line = json.dumps(entry).encode() + b"\n"
         self._end = append_after(self.path, self._end, line)
 
     def _read(self) -> None:
         other = f"{self.path} holds something other than a table of outcomes"
-        raw = _bytes_of(self.path, other)
-        whole = raw[: raw.rfind(b"\n") + 1]
+        number = 0
         try:
-            for number, line in enumerate(whole.split(b"\n")[:-1], start=1):
-                self._take(cast("dict[str, Any]", json.loads(line)))
-                _check(number > 1 or self.head is not None, "its first line is no head")
+            for number, line in enumerate(_lines(self.path), start=1):
+                _check(self._end + len(line) <= MOST_BYTES, f"a table has at most {MOST_BYTES:,} bytes")
+                _check(len(line) < _MOST_OF_A_LINE, f"a line has less than {_MOST_OF_A_LINE:,} bytes")
+                if not line.endswith(b"\n"):
+                    begins = b'{"' if self._end else _BEGINS
+                    _check(begins.startswith(line) or line.startswith(begins), "it is not the beginning of a row")
+                    return
+                self._take(cast("dict[str, Any]", json.loads(line.decode())), first=number == 1)
+                self._end += len(line)
+        except (OSError, EOFError, zlib.error) as error:
+            raise InvalidInput(f"{other}: {error}") from error
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-            raise InvalidInput(f"{other}: {error!r}"[:300]) from error
-        rest, begins = raw[len(whole) :], b'{"' if whole else _BEGINS
-        if not (begins.startswith(rest) or rest.startswith(begins)):
-            raise InvalidInput(f"{other}: its last line is not the beginning of a row")
-        self._end = len(whole)
+            raise InvalidInput(f"{other}: line {number}: {error!r}"[:300]) from error
 
-    def _take(self, entry: dict[str, Any]) -> None:
-        if "outcomes" in entry:
+    def _take(self, entry: dict[str, Any], *, first: bool) -> None:
+        _check(first == ("outcomes" in entry), "its first line, and no other one, is the head")
+        if first:
             if entry["outcomes"] != _FORMAT:
                 raise ValueError(f"its format is {entry['outcomes']!r}, and this version reads {_FORMAT}")
             model, probe = _text(entry["model"]), _text(entry["probe"])
             self.head = Head(model=model, settings=_object(entry["settings"]), about=_object(entry["about"]), probe=probe)
-        elif "reply" in entry:
-            self.replies[_text(entry["key"])] = _reply(entry)
-        elif "too_long" in entry:
-            self.replies[_text(entry["key"])] = PromptTooLong(_text(entry["too_long"]))
+        elif "key" in entry:
+            key = _text(entry["key"])
+            _check(key not in self.replies, "there is an earlier answer to the same prompt")
+            self.replies[key] = _reply(entry) if "reply" in entry else PromptTooLong(_text(entry["too_long"]))
         else:
             success = entry["success"]
             _check(isinstance(success, bool), "success is true or false")
             shown = tuple(map(_text, cast("list[Any]", entry["shown"])))
-            outcome = Outcome(_text(entry["task"]), _text(entry["query"]), shown, success)
-            self.outcomes[outcome.task, outcome.query, outcome.shown] = outcome
+            task, query, show = _text(entry["task"]), _text(entry["query"]), _text(entry.get("show", "text"))
+            outcome = Outcome(task, query, shown, success, show)
+            self.outcomes[_about(outcome)] = outcome
 
 
 def _reply(entry: Mapping[str, Any]) -> Reply:
@@ -136,30 +139,30 @@ def _check(fine: bool, needed: str) -> None:
         raise ValueError(needed)
 
 
-def _bytes_of(path: Path, other: str) -> bytes:
-    try:
-        with open_plain(path) as file:
-            source = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
-            found = source.read(MOST_BYTES + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InvalidInput(f"{other}: {error}") from error
-    if len(found) > MOST_BYTES:
-        raise InvalidInput(f"{path} unpacks to more than {MOST_BYTES:,} bytes, so it is not read")
-    return bytes(found)
+def _about(outcome: Outcome) -> tuple[str, str, str, tuple[str, ...]]:
+    return outcome.task, outcome.query, outcome.show, outcome.shown
 
 
-def worth(outcomes: Iterable[Outcome]) -> list[tuple[str, int, int, int, float]]:
-    """Return for each task and number of cases shown: the tasks, the prompts, and the share of prompts that succeeded.
+def _lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines, one at a time: whoever stops at the first wrong one unpacks no more."""
+    with open_plain(path) as file:
+        source = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
+        while line := source.readline(_MOST_OF_A_LINE):
+            yield line
+
+
+def worth(outcomes: Iterable[Outcome]) -> list[tuple[str, str, int, int, int, float]]:
+    """Return for each task, way to show cases and number of cases: the tasks, the prompts, and the share that succeeded.
 
     The prompts of different rows are of different tasks and cases, so the shares say what was met, not what a case is worth.
 
-    >>> worth([Outcome("rca", "a", (), True), Outcome("rca", "b", (), False), Outcome("rca", "a", ("c",), True)])
-    [('rca', 0, 2, 2, 0.5), ('rca', 1, 1, 1, 1.0)]
+    >>> worth([Outcome("rca", "a", (), True), Outcome("rca", "b", (), False), Outcome("rca", "a", ("c",), True, "turns")])
+    [('rca', 'text', 0, 2, 2, 0.5), ('rca', 'turns', 1, 1, 1, 1.0)]
     """
-    groups: dict[tuple[str, int], list[Outcome]] = {}
+    groups: dict[tuple[str, str, int], list[Outcome]] = {}
     for one in outcomes:
-        groups.setdefault((one.task, len(one.shown)), []).append(one)
+        groups.setdefault((one.task, one.show, len(one.shown)), []).append(one)
     return [
-        (task, shown, len({one.query for one in group}), len(group), sum(one.success for one in group) / len(group))
-        for (task, shown), group in sorted(groups.items())
+        (*about, len({one.query for one in group}), len(group), sum(one.success for one in group) / len(group))
+        for about, group in sorted(groups.items())
     ]
