@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.memory import BaseMemoryBlock
 from pydantic import PrivateAttr
 
@@ -50,35 +50,41 @@ class CascadeMemoryBlock(BaseMemoryBlock[Any]):
     async def _aget(self, messages: list[ChatMessage] | None = None, **_: Any) -> str | list[ChatMessage]:
         with fail_open(self._memory, "recall"):
             turn = turn_in(messages or [])
+            found = None
             if turn.goes_on:
-                return self._shown_before(turn)
-            if turn.task:
-                return await in_thread(lambda: self._recalled(turn), ends_named=True)
+                found = self._recalled_before(turn)
+            elif turn.task:
+                found = await in_thread(lambda: self._recalled(turn), ends_named=True)
+            if found is not None:
+                return self._shown(found, messages or [])
         return ""
 
-    def _shown(self, recall: Recall) -> str | list[ChatMessage]:
-        """Write the cases. Which tools the agent has is not known here, so turns have no calls."""
-        if not self._turns:
+    def _shown(self, recall: Recall, messages: Sequence[ChatMessage]) -> str | list[ChatMessage]:
+        """Write the cases. Which tools the agent has is not known here, so turns have no calls.
+
+        LlamaIndex puts turns before all messages. If the conversation has a system message, it gets the text instead: many
+        models refuse one that is not the first.
+        """
+        if not self._turns or any(one.role == MessageRole.SYSTEM for one in messages):
             return recall.render()
         return [ChatMessage(role=one["role"], content=one["content"]) for one in recall.messages()]
 
-    def _recalled(self, turn: Turn) -> str | list[ChatMessage]:
+    def _recalled(self, turn: Turn) -> Recall:
         found = self._recall(turn.task)
         with self._lock:
             self._tasks[turn.begun] = found
             self._tasks.move_to_end(turn.begun)
             while len(self._tasks) > _MOST_TASKS:
                 self._tasks.popitem(last=False)
-        return self._shown(found)
+        return found
 
-    def _shown_before(self, turn: Turn) -> str | list[ChatMessage]:
-        """Return the cases of the task with which the user goes on; nothing if this process has not recalled them."""
+    def _recalled_before(self, turn: Turn) -> Recall | None:
+        """Return the recall of the task with which the user goes on; None if this process has not made it."""
         with self._lock:
             found = self._tasks.get(turn.begun)
-        if found is None:
-            return ""
-        self._go_on(found)
-        return self._shown(found)
+        if found is not None:
+            self._go_on(found)
+        return found
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         """Keep nothing."""

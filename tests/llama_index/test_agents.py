@@ -9,6 +9,7 @@ import pytest
 from inside import engine_of
 from llama_agents import ADDING, TASK, add, function_agent, only_episode, with_block
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
+from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory import InsertMethod, Memory
 from llama_index.core.tools import FunctionTool, RetrieverTool
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
@@ -206,3 +207,12 @@ async def test_a_block_can_show_cases_as_earlier_turns(memory):
     assert [one.action for one in solution.steps] == ['add({"a": 2, "b": 3})']
     with pytest.raises(InvalidInput, match="turns"):
         memory.block(show="chat")
+
+
+async def test_turns_never_come_before_a_system_message_of_the_conversation(memory):
+    kept = Memory.from_defaults(session_id="s", memory_blocks=[memory.block(show="turns")])
+    await kept.aput(ChatMessage(role="system", content="Be brief."))
+    await kept.aput(ChatMessage(role="user", content=TASK))
+    shown = await kept.aget()
+    assert [one.role.value for one in shown] == ["system", "user"]
+    assert "add the numbers: 5" in str(shown[0].blocks)
