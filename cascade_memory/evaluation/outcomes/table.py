@@ -62,7 +62,7 @@ class OutcomeFile:
     def add_reply(self, key: str, reply: Reply | PromptTooLong) -> None:
         """Keep the answer to a prompt."""
         if isinstance(reply, PromptTooLong):
-            self._append({"key": key, "too_long": str(reply)[:500]})
+            self._append({"key": key, "too_long": True})  # what the server said may hold a part of the prompt
         else:
             line = {"key": key, "reply": reply.text, "tokens": [reply.prompt_tokens, reply.completion_tokens]}
             calls = [[call.id, call.name, call.arguments] for call in reply.calls]
@@ -107,7 +107,7 @@ class OutcomeFile:
         elif "key" in entry:
             key = _text(entry["key"])
             _check(key not in self.replies, "there is an earlier answer to the same prompt")
-            self.replies[key] = _reply(entry) if "reply" in entry else PromptTooLong(_text(entry["too_long"]))
+            self.replies[key] = _reply(entry) if "reply" in entry else _too_long(entry)
         else:
             success = entry["success"]
             _check(isinstance(success, bool), "success is true or false")
@@ -122,6 +122,11 @@ def _reply(entry: Mapping[str, Any]) -> Reply:
     _check(all(type(one) is int and one >= 0 for one in (prompt, completion)), "tokens are two whole numbers")
     calls = tuple(ToolCall(*map(_text, call)) for call in entry.get("calls", ()))
     return Reply(_text(entry["reply"]), prompt, completion, calls)
+
+
+def _too_long(entry: Mapping[str, Any]) -> PromptTooLong:
+    _check(entry["too_long"] is True, "an answer is a reply, or too_long is true")
+    return PromptTooLong("when the table was made, this prompt was refused as too long")
 
 
 def _text(value: Any) -> str:
