@@ -18,7 +18,6 @@ from cascade_memory.ledger.rows import (
     NORM_TOLERANCE,
     SET_FACT,
     float_arrays,
-    given,
     int_arrays,
     pack_floats,
     unpack_floats,
@@ -137,9 +136,9 @@ def _of_outcome(connection: Connection, outcome: int, shadow: str | None) -> lis
         return []
     episode, value, source, *retained = row
     columns, built = (FEEDBACK_COLUMNS, feedback) if shadow is None else (_SHADOW_COLUMNS, _shadow_feedback)
-    where, values = given({"shadow": shadow})
+    where, values = ("", (episode,)) if shadow is None else ("AND shadow = ?", (episode, shadow))
     recalls = connection.execute(
-        f"SELECT {columns} FROM recall WHERE episode = ? AND kind = 'recall'{where} ORDER BY key", (episode, *values)
+        f"SELECT {columns} FROM recall WHERE episode = ? AND kind = 'recall' {where} ORDER BY key", values
     ).fetchall()
     trust = weight_of(source)
     lessons = usable(recalls, lambda recall: built(recall, value, trust / len(recalls), trust))
