@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Mapping
 from datetime import datetime, timezone
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 # Unicode's default-ignorable characters, assigned or not, with the marks of direction and of annotations.
 _UNSEEN = (
@@ -94,6 +95,19 @@ def legible(text: str) -> str:
     if not _plain(text) and _HIDDEN.search(text) is not None:
         text = _NEEDED_OR_HIDDEN.sub(_written_unless_needed, text)
     return _TURN.sub(_written, text) if "<" in text or "[" in text else text
+
+
+def legible_within(value: Any) -> Any:
+    r"""Prepare every text in a value of JSON for a prompt, the names of its fields included.
+
+    >>> legible_within({"note": ["pay bob\u200b", 2]})
+    {'note': ['pay bob<U+200B>', 2]}
+    """
+    if isinstance(value, str):
+        return legible(value)
+    if isinstance(value, Mapping):
+        return {legible(str(name)): legible_within(one) for name, one in cast("Mapping[Any, Any]", value).items()}
+    return [legible_within(one) for one in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 def shortened(text: str, limit: int) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, cast
+from collections.abc import Collection, Sequence
+from typing import Any, Literal, TypeAlias
 
 from cascade_memory.cycle.reuse import MAX_CASE_CHARS, MAX_TOTAL_CHARS, is_failure, render
 from cascade_memory.domain.quoting import quoted
@@ -13,7 +13,7 @@ from cascade_memory.domain.recall import RecalledCase
 from cascade_memory.domain.trajectory import Trajectory
 from cascade_memory.domain.trust import LEVELS
 from cascade_memory.errors import InvalidInput
-from cascade_memory.visible import fitting, legible
+from cascade_memory.visible import fitting, legible_within
 
 Turn: TypeAlias = "dict[str, Any]"
 Show: TypeAlias = Literal["text", "turns"]  # how cases reach a model: between fences before the task, or as earlier turns
@@ -80,7 +80,7 @@ def _calls(solution: Trajectory, name: str, limit: int, each: int) -> list[Turn]
     """
     written: list[Turn] = []
     for number, step in enumerate(solution.steps, start=1):
-        arguments = json.dumps(_legible(dict(step.arguments)), ensure_ascii=False, sort_keys=True)
+        arguments = json.dumps(legible_within(step.arguments), ensure_ascii=False, sort_keys=True)
         # Mistral wants nine letters or digits, and Anthropic no id twice in a conversation.
         name_of_call = hashlib.blake2b(f"{name}\n{number}".encode(errors="replace"), digest_size=5).hexdigest()[:9]
         call = {"id": name_of_call, "type": "function", "function": {"name": step.tool, "arguments": arguments}}
@@ -102,12 +102,3 @@ def said(text: str, limit: int, otherwise: str = NOTHING) -> str:
     ('(nothing)', 'it is hot')
     """
     return fitting(text, limit) if text.strip() else otherwise
-
-
-def _legible(value: Any) -> Any:
-    """Write out what is invisible in the texts of arguments."""
-    if isinstance(value, str):
-        return legible(value)
-    if isinstance(value, Mapping):
-        return {legible(str(key)): _legible(one) for key, one in cast("Mapping[Any, Any]", value).items()}
-    return [_legible(one) for one in cast("list[Any]", value)] if isinstance(value, list) else value

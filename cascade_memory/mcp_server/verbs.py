@@ -16,7 +16,6 @@ from cascade_memory.domain.case import Case
 from cascade_memory.domain.digests import digest
 from cascade_memory.domain.display import counted
 from cascade_memory.domain.episode import Episode
-from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.trajectory import solution_text
 from cascade_memory.errors import InvalidInput, StoreError, TicketRefused, UnknownCase, UnknownEpisode
@@ -25,7 +24,7 @@ from cascade_memory.mcp_server.answers import DoneStep
 from cascade_memory.mcp_server.clients import ASKING
 from cascade_memory.mcp_server.reported_steps import solution_of
 from cascade_memory.redaction.marking import cut_short
-from cascade_memory.visible import legible, shortened
+from cascade_memory.visible import legible, legible_within, shortened
 
 _TASK_CHARS = 200  # of a case that would be deleted
 _ID_CHARS = 60  # of an id that is quoted
@@ -270,14 +269,7 @@ def _shown(found: Recall) -> list[dict[str, Any]]:
 
 def _case(case: Case) -> dict[str, Any]:
     task, solution = legible(case.query), legible(solution_text(case.solution))
-    metadata = {legible(name): _legible(value) for name, value in case.metadata.items()}
-    return {"id": case.id, "task": task, "solution": solution, "metadata": metadata}
-
-
-def _legible(value: MetadataValue) -> object:
-    if isinstance(value, list):
-        return [legible(one) if isinstance(one, str) else one for one in value]
-    return legible(value) if isinstance(value, str) else value
+    return {"id": case.id, "task": task, "solution": solution, "metadata": legible_within(case.metadata)}
 
 
 def _episode(one: Episode) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from cascade_memory.evaluation.model import Model
 from cascade_memory.evaluation.model.chat import Message, Reply, ToolCall
 from cascade_memory.evaluation.outcomes import Outcomes, ask_all
 
+TABLES = Path(__file__).parents[2] / "examples" / "benchmarks" / "outcomes"
 PUBLISHED = Path(__file__).parents[1] / "fixtures" / "dtlbench"
 
 
@@ -125,6 +126,15 @@ def test_two_tables_in_one_file_are_refused(tmp_path: Path):
     both.write_bytes(twice + twice.splitlines(keepends=True)[-1])
     with pytest.raises(InvalidInput, match=r"line 3.*an earlier answer to the same prompt"):
         Outcomes(both)
+
+
+def test_the_tables_of_this_project_can_be_opened_and_name_the_model_s_licence():
+    found = {path.name: Outcomes(path) for path in TABLES.glob("*.gz")}
+    assert len(found) == 2
+    for name, outcomes in found.items():
+        assert name.startswith(outcomes.name)
+        assert outcomes.about["licence"] == "Apache-2.0"
+        assert {show for _, show, *_ in outcomes.worth()} == {"turns"}
 
 
 def test_verdicts_tell_turns_from_text(tmp_path: Path):

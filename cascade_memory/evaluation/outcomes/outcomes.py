@@ -61,7 +61,7 @@ class Outcomes:
             raise InvalidInput(f"{path} is packed, so nothing can be added: name one that is not, or unpack it first (gunzip)")
         if chat is None and not path.is_file():
             raise InvalidInput(f"there is no table of outcomes at {path}: cascade-memory bench outcomes --out {path} makes one")
-        self._chat, self._tools, self._is_view = chat, "", False
+        self._chat, self._tools = chat, ""
         self._lock = None if chat is None else _alone(path)
         try:
             self._shared = _Shared(OutcomeFile(path))
@@ -117,7 +117,7 @@ class Outcomes:
         if self._chat is not None and not isinstance(self._chat, TakesTools):
             raise InvalidInput(f"{self._chat.name} takes no tools")
         view = object.__new__(Outcomes)
-        view.__dict__ = {**self.__dict__, "_lock": None, "_is_view": True, "_tools": json.dumps(list(tools), sort_keys=True)}
+        view.__dict__ = {**self.__dict__, "_lock": None, "_tools": json.dumps(list(tools), sort_keys=True)}
         if isinstance(self._chat, TakesTools):
             view._chat = self._chat.with_tools(tools)
         return view
@@ -173,7 +173,7 @@ class Outcomes:
 
         With tools (``with_tools``) only the model's copy is closed, since the table is in use without them.
         """
-        if not self._is_view:
+        if not self._tools:
             self._shared.close()
             self._release()
         elif callable(ended := getattr(self._chat, "close", None)):
