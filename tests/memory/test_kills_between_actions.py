@@ -151,7 +151,7 @@ def acted_until_killed(folder: Path, verb: str, jobs: list[Job], rng: random.Ran
             assert line, "it ended before it was killed"
         time.sleep(rng.random() * 0.006)
         os.kill(person.pid, signal.SIGKILL)
-        rest = person.stdout.read().split("\n")
+        rest = person.stdout.read().split("\n")[:-1]  # what it was killed while writing is no line
     done = max([last, *(int(line.split()[1]) + 1 for line in rest if line.startswith("done "))])
     began = max([last, *(int(line.split()[1]) for line in rest if line.startswith("begins "))]) + 1
     return began, done
