@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
 import sqlite3
@@ -193,7 +194,7 @@ def test_an_identity_that_somebody_edited_is_a_name_like_any_other(edited: str):
 def test_an_identity_that_is_no_text_does_not_stop_the_learning(tmp_path: Path):
     with opened(tmp_path / "m", Longer) as memory:
         taught(memory, range(3))
-    with sqlite3.connect(tmp_path / "m" / "ledger.sqlite3") as connection:
+    with contextlib.closing(sqlite3.connect(tmp_path / "m" / "ledger.sqlite3")) as connection, connection:
         connection.execute("UPDATE recall SET encoder = x'ff' WHERE key = 1")
     with opened(tmp_path / "m", Shorter) as memory:
         memory.recall(ASKED[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import sqlite3
@@ -67,7 +68,7 @@ def ddxplus(source: Path) -> None:
 
 def database(path: Path) -> None:
     path.parent.mkdir(parents=True)
-    with sqlite3.connect(path) as connection:
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         connection.executescript("CREATE TABLE singer (name TEXT); INSERT INTO singer VALUES ('Ann');")
     connection.close()
 

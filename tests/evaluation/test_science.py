@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import shutil
 from pathlib import Path
@@ -65,12 +66,13 @@ def test_deeds_know_their_room_and_skip_the_ways():
 
 def test_outcomes_are_kept_by_what_they_depend_on(tmp_path):
     done = Trajectory([Step(action="look", observation="dark")])
-    first, second = Outcomes(tmp_path / "outcomes.sqlite"), Outcomes(tmp_path / "outcomes.sqlite")
-    first.keep(["place", "case"], Outcome(True, done))
-    first.keep(["place", "case"], Outcome(False, None))  # a second process was slower: the same, or it would be a mistake
-    assert second.known(["place", "case"]) == Outcome(True, done)
-    assert second.known(["placecase"]) is None
-    assert second.known(["place", "", "case"]) is None
+    file = tmp_path / "outcomes.sqlite"
+    with contextlib.closing(Outcomes(file)) as first, contextlib.closing(Outcomes(file)) as second:
+        first.keep(["place", "case"], Outcome(True, done))
+        first.keep(["place", "case"], Outcome(False, None))  # a second process was slower: the same, or it would be a mistake
+        assert second.known(["place", "case"]) == Outcome(True, done)
+        assert second.known(["placecase"]) is None
+        assert second.known(["place", "", "case"]) is None
 
 
 class Listing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import sqlite3
 import time
@@ -240,7 +241,7 @@ def test_an_old_ledger_does_not_know_who_else_added_a_case(on_disk: Callable[...
 
 def _set_back(path: Path) -> None:
     """Make of a ledger what version 3 wrote."""
-    with sqlite3.connect(path) as ledger:
+    with contextlib.closing(sqlite3.connect(path)) as ledger, ledger:
         for table in (
             *("addition", "addition_field", "episode_field", "expired_field", "expired_vector", "expired"),
             *("action", "judged_attempt", "failure", "checked", "warning_decision"),

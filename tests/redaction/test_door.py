@@ -346,10 +346,10 @@ def test_no_hash_of_a_secret_is_kept(tmp_path: Path):
         with opened(tmp_path / name) as memory:
             memory.add(f"use {secret}", secret)
     tables = ("SELECT pair, head FROM cases", "SELECT digest FROM solution")
-    rows = [
-        [sqlite3.connect(tmp_path / name / "ledger.sqlite3").execute(query).fetchall() for query in tables]
-        for name in ("first", "second")
-    ]
+    rows: list[list[object]] = []
+    for name in ("first", "second"):
+        with contextlib.closing(sqlite3.connect(tmp_path / name / "ledger.sqlite3")) as ledger:
+            rows.append([ledger.execute(query).fetchall() for query in tables])
     assert rows[0] == rows[1]
 
 
