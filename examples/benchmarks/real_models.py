@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from time_to_help import markdown
 
 from cascade_memory.evaluation.bench.stage import order_of
+from cascade_memory.looks.figure import new_figure, saved, styled
+from cascade_memory.looks.palette import FAINT, INK, looks
 
 Floats = NDArray[np.float64]
 Rows = Sequence[dict[str, Any]]
@@ -105,21 +107,47 @@ def over_all(streams: Sequence[Stream]) -> list[list[str]]:
     return lines
 
 
+def draw(streams: dict[str, Stream], target: Path) -> None:
+    """Draw for each stream what the methods solve more than no memory does, with the interval."""
+    shared = [one for one in next(iter(streams.values())).methods if all(one in stream.methods for stream in streams.values())]
+    methods = [one for one in shared if one != "zero-shot"]
+    look = looks(methods)
+    with styled(9.5, **{"axes.grid.axis": "x"}):
+        figure = new_figure(7.2, 0.8 + 0.28 * len(methods) * len(streams))
+        for axes, (name, stream) in zip(
+            figure.subplots(len(streams), 1, squeeze=False, sharex=True)[:, 0], streams.items(), strict=True
+        ):
+            for place, method in enumerate(methods):
+                mean, variance = stream.differences(method)["against zero-shot"]
+                half = 1.96 * float(np.sqrt(variance))
+                style = look[method]
+                axes.errorbar(mean, place, xerr=half, color=style.colour, fmt=style.mark, markersize=5, linewidth=1.6)
+            axes.axvline(0.0, color=INK, linewidth=0.8)
+            axes.set_yticks(range(len(methods)), methods)
+            axes.set_ylim(len(methods) - 0.5, -0.5)
+            axes.set_title(name)
+        figure.supxlabel("points more than without a memory, 95 % interval", color=FAINT, fontsize=9)
+        saved(figure, [], target, dpi=150)
+
+
 def main() -> None:
     """Print the tables of the rows."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rows", type=Path, nargs="+", help="files that bench run --outcomes wrote, of one model")
     parser.add_argument("--stretch", type=int, default=100, help="how many tasks are the first and the last ones")
+    parser.add_argument("--plot", type=Path, help="draw the differences into this file")
     options = parser.parse_args()
     rows = [json.loads(line) for path in options.rows for line in path.read_text(encoding="utf-8").splitlines()]
-    streams = []
+    streams: dict[str, Stream] = {}
     for task in dict.fromkeys(row["task"] for row in rows):
         mine = [row for row in rows if row["task"] == task]
-        streams.append(Stream(mine, options.stretch))
+        streams[task] = Stream(mine, options.stretch)
         n, orders = mine[0]["n"], len({row["seed"] for row in mine})
-        print(f"{task}, {n} tasks, {orders} {'order' if orders == 1 else 'orders'}\n\n{markdown(streams[-1].table())}\n")
+        print(f"{task}, {n} tasks, {orders} {'order' if orders == 1 else 'orders'}\n\n{markdown(streams[task].table())}\n")
     if len(streams) > 1:
-        print(f"the mean over {len(streams)} streams\n\n{markdown(over_all(streams))}")
+        print(f"the mean over {len(streams)} streams\n\n{markdown(over_all(list(streams.values())))}")
+    if options.plot is not None:
+        draw(streams, options.plot)
 
 
 if __name__ == "__main__":

@@ -57,8 +57,10 @@ def test_it_prints_each_stream_and_their_mean(
 ):
     file = tmp_path / "rows.jsonl"
     file.write_text("\n".join(json.dumps(one) for task in ("banking77", "rca") for one in rows(task)))
-    monkeypatch.setattr(sys, "argv", ["real_models.py", str(file), "--stretch", "10"])
+    picture = tmp_path / "differences.png"
+    monkeypatch.setattr(sys, "argv", ["real_models.py", str(file), "--stretch", "10", "--plot", str(picture)])
     script.main()
+    assert picture.read_bytes().startswith(b"\x89PNG")
     printed = capsys.readouterr().out
     assert "banking77, 40 tasks, 3 orders" in printed
     last = printed.splitlines()[-1].split(" | ")
