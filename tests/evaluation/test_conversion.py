@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import json
 import sqlite3
@@ -68,7 +67,7 @@ def ddxplus(source: Path) -> None:
 
 def database(path: Path) -> None:
     path.parent.mkdir(parents=True)
-    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+    with sqlite3.connect(path) as connection:
         connection.executescript("CREATE TABLE singer (name TEXT); INSERT INTO singer VALUES ('Ann');")
     connection.close()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
 import sqlite3
@@ -339,7 +338,7 @@ def test_missing_files_and_tables_are_named(database, tmp_path, capsys):
     assert main(["bench", "run", "--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--tasks", "mimic-iii", *where]) == 2
     assert "mimic-iii needs ehr/ehr.jsonl" in capsys.readouterr().err
     small = tmp_path / "small.sqlite"
-    with contextlib.closing(sqlite3.connect(small)) as connection, connection:
+    with sqlite3.connect(small) as connection:
         connection.execute("CREATE TABLE patients (subject_id, GENDER)")
     connection.close()
     with Records(small) as records:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import sqlite3
@@ -28,7 +27,7 @@ def queries() -> Iterator[ReadOnlyQueries]:
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("db") / "concert.sqlite"
-    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+    with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE singer (name TEXT, age INTEGER, pay REAL)")
         rows = [("Ann", 31, 0.1), ("Bo", 29, 0.2), ("Cy", 45, 0.3), ("Cy", 45, 0.3)]
         connection.executemany("INSERT INTO singer VALUES (?, ?, ?)", rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import sqlite3
@@ -56,7 +55,7 @@ def test_a_task_of_the_paper_is_read_asked_and_judged(name, tmp_path):
 
 def archive_of(path: Path, name: str, *, member: str) -> None:
     database = path.with_suffix(".sqlite")
-    with contextlib.closing(sqlite3.connect(database)) as connection, connection:
+    with sqlite3.connect(database) as connection:
         connection.executescript("CREATE TABLE singer (name TEXT, age INTEGER); INSERT INTO singer VALUES ('Ann', 31);")
     connection.close()
     with tarfile.open(path, "w:gz") as archive:

@@ -130,7 +130,9 @@ def test_two_tables_in_one_file_are_refused(tmp_path: Path):
 
 def test_the_tables_of_this_project_can_be_opened_and_name_the_model_s_licence():
     found = {path.name: Outcomes(path) for path in TABLES.glob("*.gz")}
-    assert len(found) == 2
+    assert {name.split("-")[-1] for name in found} == {
+        f"{task}.outcomes.gz" for task in ("banking77", "lfd", "rca", "sentifin")
+    }
     for name, outcomes in found.items():
         assert name.startswith(outcomes.name)
         assert outcomes.about["licence"] == "Apache-2.0"
