@@ -147,6 +147,8 @@ def main() -> None:
     if len(streams) > 1:
         print(f"the mean over {len(streams)} streams\n\n{markdown(over_all(list(streams.values())))}")
     if options.plot is not None:
+        if not all("zero-shot" in stream.methods for stream in streams.values()):
+            parser.error("the picture compares with no memory: play the method zero-shot on each stream as well")
         draw(streams, options.plot)
 
 

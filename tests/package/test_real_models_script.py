@@ -66,3 +66,15 @@ def test_it_prints_each_stream_and_their_mean(
     last = printed.splitlines()[-1].split(" | ")
     assert last[0] == "| CASCADE"
     assert last[1].startswith("+25.0 [15.4, 34.6]"), "the same in two streams: half the variance"
+
+
+def test_a_picture_needs_the_method_that_it_compares_with(
+    script: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    file, picture = tmp_path / "rows.jsonl", tmp_path / "differences.png"
+    file.write_text("\n".join(json.dumps(one) for one in rows("rca") if one["method"] != "zero-shot"))
+    monkeypatch.setattr(sys, "argv", ["real_models.py", str(file), "--plot", str(picture)])
+    with pytest.raises(SystemExit):
+        script.main()
+    assert "play the method zero-shot on each stream" in capsys.readouterr().err
+    assert not picture.exists()
