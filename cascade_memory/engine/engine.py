@@ -121,11 +121,14 @@ class Engine:
 
     def load(self, namespace: str) -> None:
         """Load the embedder's model, if it has one, and the state of a namespace."""
+        self._load_model()
+        self.namespace_state(namespace)
+        self.floor.now()
+
+    def _load_model(self) -> None:
         if not self._prepared and isinstance(self.parts.embedder, LoadsModel):
             self.parts.embedder.prepare()
             self._prepared = True
-        self.floor.now()
-        self.namespace_state(namespace)
 
     def namespace_state(self, namespace: str) -> NamespaceState:
         """Return the state of a namespace; load it if it is not loaded. Ask again for each call: it may be let go meanwhile."""
@@ -302,9 +305,10 @@ class Engine:
 
     def recall(self, request: RecallRequest) -> Recall:
         """Find, choose, and record the choice within the deadline; loading, which happens once, may take longer."""
-        if not self._prepared or request.namespace not in self._states:
-            what = f"namespace {request.namespace!r} or the embedder"
-            self.attempts.load(request.deadline, lambda: self.load(request.namespace), what)
+        if not self._prepared:
+            self.attempts.load(request.deadline, self._load_model, "the embedder")
+        if request.namespace not in self._states:  # a step of its own: a slow model leaves it as long to wait for a lock
+            self.attempts.load(request.deadline, lambda: self.load(request.namespace), f"namespace {request.namespace!r}")
         return self.attempts.make(request.deadline, lambda attempt: self._recall(request, attempt), light=request.light)
 
     def _recall(self, request: RecallRequest, attempt: Attempt) -> Recall:
@@ -335,12 +339,7 @@ class Engine:
         began = time.perf_counter()
         unwritten = self.recording.write(decision.row, left, seq, written)
         spent.write = time.perf_counter() - began
-        with totals.lock:
-            totals.recalls += 1
-            totals.embed += spent.embed
-            totals.search += spent.search
-            totals.rank += spent.rank
-            totals.write += spent.write
+        spent.note_made()
         if _log.isEnabledFor(logging.INFO):
             _log.info("%s", recall_line(request, decision.recall, len(decision.row.candidates), spent))
         if unwritten is None or (request.search and self.parts.ledger.read_only):

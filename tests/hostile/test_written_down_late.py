@@ -22,6 +22,7 @@ from cascade_memory.domain.daemon import Daemon
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.engine import recording
 from cascade_memory.errors import EpisodeClosed, StoreBusy, UnknownEpisode
+from cascade_memory.ports.embedder import LoadsModel
 
 _DEADLINE, _SLACK = 2.0, 8.0  # a busy machine; what hangs would do so for a minute
 
@@ -342,3 +343,23 @@ def test_what_was_forgotten_meanwhile_costs_only_recalls_that_it_may_have_meant(
             memory.reward(recall.episode_id, 1.0, solution="mine")
     else:
         assert memory.reward(recall.episode_id, 1.0, solution="mine")
+
+
+def test_a_model_that_loads_slowly_leaves_the_first_recall_as_long_to_wait_for_a_lock():
+    """The first recall of an agent loads the model, while the thread that warms the memory up does the same."""
+
+    class Slow(HashingEmbedder, LoadsModel):
+        def prepare(self) -> None:
+            time.sleep(0.6 * _DEADLINE)  # more than a recall may wait for locks
+            writing.start()
+            assert written.wait(20)
+
+    def write() -> None:
+        with engine_of(memory).parts.ledger.connections.write(durable=False):  # pyright: ignore[reportAttributeAccessIssue]
+            written.set()
+            time.sleep(0.1)
+
+    written, writing = threading.Event(), threading.Thread(target=write)
+    with CascadeMemory(embedder=Slow(), deadline=_DEADLINE) as memory:
+        assert memory.recall("task 1").error is None
+        writing.join()
