@@ -72,8 +72,12 @@ def check(options: argparse.Namespace) -> None:
     """Refuse options that have no effect, or that exclude one another."""
     bench_search.check(options)
     needs: dict[str, tuple[str, ...]] = dict.fromkeys(("base_url", "timeout"), ("model",))
-    needs |= dict.fromkeys(("prices", "act_only", "show"), ("model", "outcomes"))
-    needs |= {"sampling": ("model", "gradient"), "judge": ("model", "gradient", "outcomes")}
+    needs |= dict.fromkeys(("prices", "act_only"), ("model", "outcomes"))
+    needs |= {
+        "show": ("model", "outcomes", "gradient"),
+        "sampling": ("model", "gradient"),
+        "judge": ("model", "gradient", "outcomes"),
+    }
     needs |= {"training": ("gradient",), **dict.fromkeys(("instruction", "alone"), ("stream",))}
     for one, others in needs.items():
         if getattr(options, one) not in (None, {}, False) and not any(getattr(options, other) for other in others):
@@ -199,6 +203,7 @@ def solver_of(options: argparse.Namespace) -> Attempts:
             folder=options.gradient,
             sampling=settings_from(Sampling, options.sampling),
             training=settings_from(Training, options.training),
+            show=options.show or "text",
         )
     if options.outcomes:
         from cascade_memory.evaluation.outcomes import Outcomes

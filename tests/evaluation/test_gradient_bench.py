@@ -207,3 +207,31 @@ def test_the_command_prints_both_rows(model, signs, capsys):
 def test_wrong_options_are_refused(options, said, tmp_path, capsys):
     assert main(["bench", "run", *options, "--data", str(tmp_path), "--out", str(tmp_path / "rows.jsonl")]) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_gradients_and_cases_are_played_side_by_side_with_the_same_weights(tmp_path):
+    template = "{% for m in messages %}{{ m['role'] }} {{ m['content'] }} . {% endfor %}"
+    model = make_language_model(tmp_path / "tiny", template=template)
+    lines = [{"task": f"go to the {word}", "label": [{"label": "neutral"}]} for word in ("north", "south") * 10]
+    (tmp_path / "sentifin.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    script = Path(__file__).parents[2] / "examples" / "benchmarks" / "gradients_beside_cases.py"
+    command = [
+        sys.executable,
+        script,
+        str(model),
+        "--data",
+        str(tmp_path),
+        "--tasks",
+        "20",
+        "--seeds",
+        "2",
+        "--out",
+        "rows.jsonl",
+    ]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert [line.split("  ")[0] for line in done.stdout.splitlines()[1:]] == ["zero-shot", REINFORCE, "similarity", "CASCADE"]
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert {row["declared"]["show"] for row in rows} == {"turns"}
+    assert len({row["declared"]["weights"] for row in rows}) == 1

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from cascade_memory.cycle.chat_turns import Show
 from cascade_memory.domain.recall import RecalledCase
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import Run
@@ -38,6 +39,7 @@ class LocalModel:
     folder: str
     sampling: Sampling = field(default_factory=Sampling)
     training: Training = field(default_factory=Training)
+    show: Show = "text"  # or "turns": how it sees the cases
 
     @property
     def own_methods(self) -> tuple[str, ...]:
@@ -53,7 +55,8 @@ class LocalModel:
     def declared(self) -> Mapping[str, Any]:
         """The weights and all settings, for the row."""
         lm = self._lm
-        return {"weights": lm.identity, "dtype": lm.dtype, **asdict(self.sampling), **asdict(self.training)}
+        chosen = {} if self.show == "text" else {"show": self.show}
+        return {"weights": lm.identity, "dtype": lm.dtype, **asdict(self.sampling), **asdict(self.training), **chosen}
 
     @property
     def _lm(self) -> CausalLM:
@@ -66,7 +69,7 @@ class LocalModel:
         if run.method == REINFORCE:
             return self._learning(task, run, folders, chat)
         lm.peak.begin()
-        stage = Model(chat=chat).stage(task, run, folders)
+        stage = Model(chat=chat, show=self.show).stage(task, run, folders)
         return replace(
             stage,
             solver=_DrawsByPlace(stage.solver, chat),
