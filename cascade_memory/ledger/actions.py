@@ -21,9 +21,9 @@ from cascade_memory.domain.actions import (
 from cascade_memory.domain.records import Column, Doubt, NewCase
 from cascade_memory.errors import UndoRefused, UnknownCase
 from cascade_memory.ledger import action_log, cases, warning_decisions
+from cascade_memory.ledger.case_states import decided_about, set_hidden, set_pinned, set_quarantined
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.database import Connection, Database
-from cascade_memory.ledger.quarantine import decided_about, follow, move
 from cascade_memory.ledger.rows import (
     check_columns,
     fetched,
@@ -34,7 +34,6 @@ from cascade_memory.ledger.rows import (
     usable,
 )
 from cascade_memory.ledger.rules import counts_of
-from cascade_memory.ledger.stored_anew import set_hidden
 from cascade_memory.ledger.verdicts import SHOWN_AGAIN, check_as_seen, noted_of_cases, reopen
 from cascade_memory.ledger.verifications import reconsider
 
@@ -147,7 +146,7 @@ def take_back(connection: Connection, namespace: int, action: NewAction) -> None
     elif before.kind in OF_ACTORS:
         action_log.write(connection, namespace, action, subject=before.subject)
         now = decided_about(connection, namespace).get(before.subject, False)
-        move(connection, namespace, before.subject, quarantined=now)
+        set_quarantined(connection, namespace, before.subject, quarantined=now)
         return
     elif not _flag(connection, namespace, before.subject, OPPOSITE[before.kind]):
         raise UndoRefused(f"case {before.subject!r} is not as this action left it: nothing was changed")
@@ -160,11 +159,7 @@ def _flag(connection: Connection, namespace: int, case_id: str, kind: str) -> bo
         raise UnknownCase(f"there is no case {case_id!r} in this namespace; an expired one can be brought back first")
     if kind in ("hide", "unhide"):
         return set_hidden(connection, namespace, case_id, hidden=kind == "hide")
-    pinned = int(kind == "pin")
-    query = "UPDATE cases SET pinned = ? WHERE key = ? AND pinned <> ?"
-    changed = connection.execute(query, (pinned, known[0], pinned)).rowcount > 0
-    follow(connection, known[0])  # a person vouches for a pinned case
-    return changed
+    return set_pinned(connection, known[0], pinned=kind == "pin")
 
 
 def _give_up(connection: Connection, namespace: int, taken: Taken) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.records import Column
 from cascade_memory.ledger import action_log
+from cascade_memory.ledger.case_states import AUTHOR, decided_about, set_quarantined
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.database import Database
-from cascade_memory.ledger.quarantine import AUTHOR, decided_about, move
 from cascade_memory.ledger.rows import KEYS, fetched_for, unpack_floats, unpack_ints, usable
 from cascade_memory.ports.ledger_actors import Testimony
 
@@ -91,7 +91,7 @@ class SQLActors:
             before = decided_about(connection, namespace).get(actor)
             if unless_decided and before is not None:  # a person may have been faster, in another process
                 return None
-            moved = move(connection, namespace, actor, quarantined=quarantined, tells=before is not quarantined)
+            moved = set_quarantined(connection, namespace, actor, quarantined=quarantined, tells=before is not quarantined)
             if not moved and before is quarantined:
                 return None
             action_log.write(connection, namespace, action, subject=actor)

@@ -16,7 +16,7 @@ from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, EVICTED, EXP
 from cascade_memory.domain.trajectory import Solution, gist
 from cascade_memory.domain.trust import LEVELS
 from cascade_memory.domain.validation import GREATEST
-from cascade_memory.ledger import action_log, failures, numbering, quarantine, room, running, set_aside
+from cascade_memory.ledger import action_log, case_states, failures, numbering, room, running, set_aside
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.filters import ADDITIONS, CASES, keep_fields
 from cascade_memory.ledger.rows import (
@@ -77,7 +77,7 @@ def known_of(connection: Connection, case: NewCase) -> Known:
     pair = (case.namespace, case.pair_key)
     return Known(
         same=connection.execute(
-            f"""SELECT cases.key, id, case_text.solution, hidden & {quarantine.QUARANTINED} FROM cases
+            f"""SELECT cases.key, id, case_text.solution, hidden & {case_states.QUARANTINED} FROM cases
                 LEFT JOIN case_text ON case_text.key = cases.key WHERE namespace = ? AND pair = ?""",
             pair,
         ).fetchall(),
@@ -116,7 +116,7 @@ def insert(
         )
         _note_addition(connection, same[0], case, None if text == same[2] else text)
         if same[3]:  # it is in quarantine, and a person may vouch for it now
-            quarantine.follow(connection, same[0])
+            case_states.follow(connection, same[0])
         return int(same[0]), str(same[1]), False
     if known.displaced:
         set_aside.remove(connection, [key for (key,) in known.displaced])
@@ -126,7 +126,7 @@ def insert(
         f"""INSERT INTO cases (id, namespace, query, head, solution, pair, source, episode, created_at, novelty, verified_at,
              verified_run, actor, channel, trust, hidden)
            VALUES (?, ?, ?, ?, (SELECT id FROM solution WHERE namespace = ? AND digest = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, {trust},
-             {quarantine.OF_NEW})
+             {case_states.OF_NEW})
            RETURNING key""",
         (
             case.id,
@@ -143,7 +143,7 @@ def insert(
             run,
             *(actor, channel),
             *levels,
-            *(case.namespace, quarantine.author_of_new(actor, case.source)),
+            *(case.namespace, case_states.author_of_new(actor, case.source)),
         ),
     ).fetchone()
     insert_rest(connection, case.namespace, key, (kind, text), pack_floats(case.vector), case.metadata)

@@ -13,11 +13,11 @@ from cascade_memory.domain.provenance import Wanted
 from cascade_memory.domain.records import Settlement
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, InvalidInput, UndoRefused, UnknownCase
 from cascade_memory.ledger import action_log, actions, failures
+from cascade_memory.ledger.case_states import set_hidden
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.outcomes import settled
 from cascade_memory.ledger.provenance import conditions
 from cascade_memory.ledger.rows import KEYS, fetched_for
-from cascade_memory.ledger.stored_anew import set_hidden
 from cascade_memory.ledger.verdicts import noted_of_cases
 from cascade_memory.ledger.verifications import reconsider
 

@@ -17,6 +17,7 @@ from cascade_memory.errors import StoreBusy
 from cascade_memory.ledger import numbering, redeeming, running
 from cascade_memory.ledger.actions import SQLActions
 from cascade_memory.ledger.actors import SQLActors
+from cascade_memory.ledger.case_states import AUTHOR
 from cascade_memory.ledger.cases import SQLCases
 from cascade_memory.ledger.database import Database
 from cascade_memory.ledger.episodes import SQLEpisodes
@@ -27,7 +28,6 @@ from cascade_memory.ledger.forgetting import SQLForgetting
 from cascade_memory.ledger.insight import SQLInsight
 from cascade_memory.ledger.outcomes import Settling
 from cascade_memory.ledger.provenance import SQLProvenance
-from cascade_memory.ledger.quarantine import AUTHOR
 from cascade_memory.ledger.recalls import Recalling
 from cascade_memory.ledger.rows import KEYS, SET_FACT, fetched, fetched_for, with_vectors
 from cascade_memory.ledger.viewing import SQLViewing

@@ -8,11 +8,9 @@ from typing import Any
 
 from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.provenance import Wanted
-from cascade_memory.domain.records import CLOSED
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.errors import StoreCorrupt
-from cascade_memory.ledger import cases
-from cascade_memory.ledger.compaction import shrink
+from cascade_memory.ledger import episode_states
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.provenance import conditions
 from cascade_memory.ledger.recalls import shown_cases
@@ -125,31 +123,14 @@ class SQLEpisodes:
             for episode_id in ids:
                 if reported:
                     take_back_report(connection, episode_id, at)
-                row = connection.execute(
-                    "UPDATE episode SET status = ?, closed_at = ? WHERE id = ? AND status = 'open' RETURNING key, namespace",
-                    (status, at, episode_id),
-                ).fetchone()
-                if row is not None:
-                    connection.execute("DELETE FROM attempt WHERE episode = ?", (row[0],))
-                    shrink(connection, [row[0]])  # nobody will learn from this episode
-                    cases.note(connection, row[1], CLOSED, row[0])
+                if episode_states.close(connection, episode_id, status, at):
                     closed.append(episode_id)
             return closed
 
     def close_opened_by(self, recall: int) -> None:
         """Censor the episode that this recall has opened, if it is still open and its run has not ended: nobody will end it."""
         with self._connections.write(durable=True) as connection:
-            row = connection.execute(
-                """UPDATE episode SET status = 'censored', closed_at = ? WHERE status = 'open'
-                     AND key = (SELECT episode FROM recall WHERE key = ?)
-                     AND ? = (SELECT min(recall.key) FROM recall WHERE recall.episode = episode.key)
-                     AND NOT EXISTS (SELECT 1 FROM attempt WHERE attempt.episode = episode.key)
-                   RETURNING key, namespace""",
-                (time.time(), recall, recall),
-            ).fetchone()
-            if row is not None:
-                shrink(connection, [row[0]])
-                cases.note(connection, row[1], CLOSED, row[0])
+            episode_states.close_opened_by(connection, recall)
 
     def check_room(self, namespace: int, size: int) -> None:
         """Raise if too many unconfirmed reports of agents are waiting for one more."""

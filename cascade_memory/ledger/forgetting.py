@@ -11,7 +11,7 @@ from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.domain.provenance import Wanted
 from cascade_memory.domain.records import FORGOTTEN, PURGED, Settlement, Undone
 from cascade_memory.errors import NamespaceForgotten
-from cascade_memory.ledger import action_log, cases, failures, numbering, set_aside
+from cascade_memory.ledger import action_log, cases, episode_states, failures, numbering, set_aside
 from cascade_memory.ledger.coming_back import as_prepared, coming_back, take_back, take_back_verdicts
 from cascade_memory.ledger.compaction import offering, take_out
 from cascade_memory.ledger.database import Connection, Database
@@ -114,7 +114,7 @@ def forget_episode(connection: Connection, episode: int, gone: dict[str, int]) -
     for table, column in _OF_EPISODE:
         connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (episode,))
     gone["recalls"] += connection.execute("DELETE FROM recall WHERE episode = ?", (episode,)).rowcount
-    gone["episodes"] += connection.execute("DELETE FROM episode WHERE key = ?", (episode,)).rowcount
+    gone["episodes"] += episode_states.delete(connection, episode)
     cases.note(connection, namespace, FORGOTTEN, episode)
 
 

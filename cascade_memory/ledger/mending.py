@@ -18,7 +18,7 @@ from cascade_memory.domain.trajectory import gist
 from cascade_memory.domain.trust import GREATEST
 from cascade_memory.domain.validation import check_moment, check_whole, check_word
 from cascade_memory.errors import CascadeError, InvalidInput
-from cascade_memory.ledger import cases, failure_rules, rules, sequences, set_aside
+from cascade_memory.ledger import cases, episode_states, failure_rules, rules, sequences, set_aside
 from cascade_memory.ledger.audit import Fault, Undecodable, as_stored, embedder_of, is_namespace
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.facts import fact
@@ -197,8 +197,7 @@ def _episode(connection: Connection, key: Any, embed: Embed) -> str:
     connection.executemany("UPDATE outcome SET withdrawn_at = at WHERE key = ?", [(one,) for one in outcomes[1:]])
     if not outcomes:
         connection.execute("UPDATE checked SET reward = NULL WHERE episode = ?", (key,))
-    status = "settled" if outcomes else "censored"
-    connection.execute("UPDATE episode SET status = ?, closed_at = coalesce(closed_at, opened_at) WHERE key = ?", (status, key))
+    episode_states.mend(connection, key, judged=bool(outcomes))
     for table in ("attempt", "judged_attempt"):
         connection.execute(f"DELETE FROM {table} WHERE episode = ?", (key,))
     return "episodes mended"

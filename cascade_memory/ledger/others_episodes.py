@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping
 
 from cascade_memory.domain.records import Settlement
-from cascade_memory.ledger import failures, set_aside
+from cascade_memory.ledger import episode_states, failures, set_aside
 from cascade_memory.ledger.coming_back import count_again
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.recalls import count_use, shown_cases, shown_to
@@ -67,7 +67,7 @@ def _as_replaced(connection: Connection, episode: int, at: float) -> bool:
     connection.execute("UPDATE outcome SET withdrawn_at = NULL, cases_key = ? WHERE key = ?", (kept, key))
     reward = "(SELECT value FROM outcome WHERE key = ? AND learns = 1)"
     connection.execute(f"UPDATE checked SET reward = {reward} WHERE episode = ?", (key, episode))
-    connection.execute("UPDATE episode SET source = ?, reported = NULL WHERE key = ?", (source, episode))
+    episode_states.settle_as_before(connection, episode, source)
     count_use(connection, shown_to(connection, episode), value, sign=1, unkept=unkept)
     if kept is not None:
         reconsider(connection, kept)
@@ -76,9 +76,7 @@ def _as_replaced(connection: Connection, episode: int, at: float) -> bool:
 
 def _reopen(connection: Connection, episode: int) -> None:
     """Let an episode wait for an outcome again, with what its run recorded."""
-    connection.execute(
-        "UPDATE episode SET status = 'open', source = NULL, closed_at = NULL, reported = NULL WHERE key = ?", (episode,)
-    )
+    episode_states.reopen(connection, episode)
     connection.execute(
         f"""INSERT INTO attempt ({_ATTEMPT}) SELECT {_ATTEMPT} FROM judged_attempt
             WHERE episode = ? AND NOT EXISTS (SELECT 1 FROM attempt WHERE attempt.episode = judged_attempt.episode)""",

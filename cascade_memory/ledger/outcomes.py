@@ -15,7 +15,7 @@ from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.records import SETTLED, Column, Settled, Settlement, Unsettled
 from cascade_memory.domain.signed import Signed
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, TicketRefused, UnknownEpisode
-from cascade_memory.ledger import blaming, caps, cases, failures, redeeming, stored_anew, verdicts
+from cascade_memory.ledger import blaming, caps, cases, episode_states, failures, redeeming, stored_anew, verdicts
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.episodes import read_episode
@@ -133,10 +133,7 @@ def settled(connection: Connection, new: Settlement) -> Settled:
     outcome = _written(connection, new, episode, case_key, metadata, packed)
     blaming.settle(connection, new, episode, outcome, keys, lost)
     _label(connection, new)
-    connection.execute(
-        "UPDATE episode SET status = 'settled', closed_at = ?, source = ?, reported = ? WHERE key = ?",
-        (new.at, new.source, reported, episode),
-    )
+    episode_states.settle(connection, episode, at=new.at, source=new.source, reported=reported)
     if not by_agent:  # a recorded run end stays beside the agent's report until somebody else judges
         _end_attempt(connection, episode, by_another=new.actor not in (None, asked_by[0]))
     if taken is None:  # otherwise the log says that another one was withdrawn, after which all is learned again

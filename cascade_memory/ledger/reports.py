@@ -5,7 +5,7 @@ from __future__ import annotations
 from cascade_memory.domain.limits import MOST_REPORTED, MOST_REPORTED_BYTES
 from cascade_memory.domain.records import WITHDRAWN
 from cascade_memory.errors import QuotaExceeded
-from cascade_memory.ledger import cases, failures
+from cascade_memory.ledger import cases, episode_states, failures
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.recalls import count_use, keep_metadata, shown_to
 from cascade_memory.ledger.verifications import metadata_of_outcome, reconsider
@@ -59,4 +59,4 @@ def take_back_report(connection: Connection, episode_id: str, at: float) -> None
     episode, namespace, outcome = row
     keep_metadata(connection, namespace, episode, metadata_of_outcome(connection, outcome))
     failures.settle_up(connection, withdraw(connection, namespace, at, outcome))
-    connection.execute("UPDATE episode SET status = 'open', source = NULL, reported = NULL WHERE key = ?", (episode,))
+    episode_states.reopen(connection, episode)

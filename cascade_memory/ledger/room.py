@@ -8,7 +8,7 @@ from typing import Any
 
 from cascade_memory.domain.records import CASE_ADDED, RETOLD, UNHIDDEN
 from cascade_memory.domain.trust import LEVELS
-from cascade_memory.ledger import failures, quarantine, set_aside
+from cascade_memory.ledger import case_states, failures, set_aside
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.rows import KEYS, executed_for, fetched_for
 
@@ -155,11 +155,11 @@ def _inserted(connection: Connection, key: int, verified: tuple[float, float] | 
     )
     own, values = ("", ()) if again is None else ("key, ", (again,))
     # What was decided about its author meanwhile holds for it as well.
-    author = quarantine.author_of_new(rest["actor"], rest["source"], rest["trust"])
+    author = case_states.author_of_new(rest["actor"], rest["source"], rest["trust"])
     (new,) = connection.execute(
         f"""INSERT INTO cases ({own}id, namespace, query, pair, copies, {", ".join(_REST)}, solution, hidden)
             VALUES ({"?, " * len(values)}?, ?, ?, ?, ?, {", ".join("?" * len(_REST))},
-              (SELECT id FROM solution WHERE namespace = ? AND digest = ?), {quarantine.OF_NEW}) RETURNING key""",
+              (SELECT id FROM solution WHERE namespace = ? AND digest = ?), {case_states.OF_NEW}) RETURNING key""",
         (*values, *known, *(rest[name] for name in _REST), known[1], str(rest["digest"]), known[1], author),
     ).fetchone()
     new = int(new)

@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from cascade_memory.domain.actions import Taken
-from cascade_memory.domain.records import HIDDEN, UNHIDDEN, NewCase
-from cascade_memory.ledger import cases
+from cascade_memory.domain.records import NewCase
+from cascade_memory.ledger.case_states import set_hidden, set_pinned
 from cascade_memory.ledger.database import Connection
-from cascade_memory.ledger.quarantine import BY_PERSON, DECIDED, QUARANTINED, follow
 
 
 class Gone(NamedTuple):
@@ -43,8 +42,8 @@ def under_its_id(connection: Connection, case: NewCase, before: Gone | None) -> 
 def decide_again(connection: Connection, namespace: int, case_id: str, before: Gone | None) -> None:
     """Pin and hide a case as a person had done."""
     if before is not None and before.pinned:
-        pinned = "UPDATE cases SET pinned = 1 WHERE id = ? AND namespace = ? RETURNING key"
-        follow(connection, connection.execute(pinned, (case_id, namespace)).fetchone()[0])
+        (key,) = connection.execute("SELECT key FROM cases WHERE id = ?", (case_id,)).fetchone()
+        set_pinned(connection, key, pinned=True)
     if before is not None and before.hidden:
         set_hidden(connection, namespace, case_id, hidden=True)
 
@@ -52,18 +51,3 @@ def decide_again(connection: Connection, namespace: int, case_id: str, before: G
 def is_there(connection: Connection, case_id: str) -> bool:
     """Tell whether there is a case with an id."""
     return connection.execute("SELECT 1 FROM cases WHERE id = ?", (case_id,)).fetchone() is not None
-
-
-def set_hidden(connection: Connection, namespace: int, case_id: str, *, hidden: bool) -> bool:
-    """Hide a case for a person, or take that back; return whether it changed anything. All processes read it in the log.
-
-    A case whose author is in quarantine stays there either way; an older version may not have noted that of a hidden case.
-    """
-    changed = connection.execute(
-        f"""UPDATE cases SET hidden = (hidden & {QUARANTINED} | {DECIDED}) + ?
-            WHERE id = ? AND namespace = ? AND (hidden & {BY_PERSON}) <> ? RETURNING key, hidden""",
-        (int(hidden), case_id, namespace, int(hidden)),
-    ).fetchone()
-    if changed is not None and not changed[1] & QUARANTINED:
-        cases.note(connection, namespace, HIDDEN if hidden else UNHIDDEN, changed[0])
-    return changed is not None

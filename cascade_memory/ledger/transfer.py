@@ -21,10 +21,10 @@ from cascade_memory.domain.trust import LEVELS
 from cascade_memory.domain.validation import check_id, check_namespace, check_word
 from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.ledger import action_log, numbering, rules, transfer_actions, transfer_additions, transfer_warnings
+from cascade_memory.ledger.case_states import BY_PERSON, QUARANTINED
 from cascade_memory.ledger.cases import HEAD_CHARS, insert_addition, insert_rest, note, solution_id
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.filters import EPISODES, OUTCOMES, keep_fields, kept_fields
-from cascade_memory.ledger.quarantine import BY_PERSON, QUARANTINED
 from cascade_memory.ledger.rows import pack_floats, pack_ints, pack_metadata, pack_solution, unpack_ints
 from cascade_memory.ledger.running import now
 from cascade_memory.ledger.set_aside import displace

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from cascade_memory.ledger.case_states import decided_about, set_quarantined
 from cascade_memory.ledger.database import Connection
-from cascade_memory.ledger.quarantine import decided_about, move
 
 
 class Decisions:
@@ -32,4 +32,4 @@ class Decisions:
             for actor in sorted({*before, *after}):
                 news = before.get(actor) != after.get(actor)
                 if news or (namespace, actor) in self._authors:
-                    move(self._connection, namespace, actor, quarantined=after.get(actor, False), tells=news)
+                    set_quarantined(self._connection, namespace, actor, quarantined=after.get(actor, False), tells=news)

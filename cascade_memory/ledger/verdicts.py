@@ -10,10 +10,11 @@ from cascade_memory.domain.actions import VERDICTS, NewAction, Taken
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.records import Settlement
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, UndoRefused
-from cascade_memory.ledger import action_log, cases, failures
+from cascade_memory.ledger import action_log, cases, episode_states, failures
+from cascade_memory.ledger.case_states import set_hidden
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.reports import withdraw
-from cascade_memory.ledger.stored_anew import is_there, set_hidden
+from cascade_memory.ledger.stored_anew import is_there
 
 # Names of counts. The last three say that a case went with its outcome, and what people had decided about it, for an undo.
 SHOWN_AGAIN, GONE, PIN_GONE, HIDING_GONE = "cases shown again", "cases deleted", "pinned ones", "hidden ones"
@@ -145,8 +146,6 @@ def reopen(connection: Connection, namespace: int, action: NewAction, taken: Tak
     if row is None or taken.outcome is None:
         raise UndoRefused(f"episode {taken.subject!r} was judged again or forgotten since: nothing was changed")
     failures.settle_up(connection, withdraw(connection, namespace, time.time(), taken.outcome))
-    connection.execute(
-        "UPDATE episode SET status = 'open', source = NULL, closed_at = NULL, reported = NULL WHERE key = ?", (row[0],)
-    )
+    episode_states.reopen(connection, row[0])
     _give_back(connection, namespace, taken, row[0])
     action_log.write(connection, namespace, action, subject=taken.subject)

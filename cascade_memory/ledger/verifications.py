@@ -12,9 +12,9 @@ from cascade_memory.domain.records import RETOLD
 from cascade_memory.domain.trajectory import gist
 from cascade_memory.domain.trust import LEVELS
 from cascade_memory.ledger import cases, failures, room
+from cascade_memory.ledger.case_states import follow
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.filters import CASES, OUTCOMES, keep_fields, kept_fields
-from cascade_memory.ledger.quarantine import follow
 from cascade_memory.ledger.recalls import shown_cases
 from cascade_memory.ledger.rows import pack_metadata, solution_of
 

@@ -1,8 +1,9 @@
-"""Which cases are in quarantine: those of the actors whom the audit log says to be there, unless a person vouches for them.
+"""Whether a stored case may be shown, and stays: each change of ``cases.hidden`` and ``cases.pinned`` is made here.
 
 ``cases.hidden`` holds two facts, each as a bit: a person has hidden the case, and its author is in quarantine. A case is shown
 if neither holds, so they can come and go in any order. The first is what people say of a case. The second follows from the
-audit log, and is made anew whenever the case or the decision changes.
+audit log, and is made anew whenever the case or the decision changes. The documentation draws the states (states.md);
+``room`` sets cases aside and brings them back.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def follow(connection: Connection, key: int) -> None:
         connection.execute(_NOTE, (namespace, HIDDEN if decided else UNHIDDEN, key))
 
 
-def move(connection: Connection, namespace: int, actor: str, *, quarantined: bool, tells: bool = True) -> int:
+def set_quarantined(connection: Connection, namespace: int, actor: str, *, quarantined: bool, tells: bool = True) -> int:
     """Move an actor's cases into quarantine or out of it; return how many that hides or shows.
 
     All processes read it in the log; with ``tells`` even if no case was moved, since later cases follow the decision as well.
@@ -75,3 +76,26 @@ def move(connection: Connection, namespace: int, actor: str, *, quarantined: boo
     if tells and not seen:
         connection.execute(_NOTE, (namespace, kind, 0))
     return len(seen)
+
+
+def set_hidden(connection: Connection, namespace: int, case_id: str, *, hidden: bool) -> bool:
+    """Hide a case for a person, or take that back; return whether it changed anything. All processes read it in the log.
+
+    A case whose author is in quarantine stays there either way; an older version may not have noted that of a hidden case.
+    """
+    changed = connection.execute(
+        f"""UPDATE cases SET hidden = (hidden & {QUARANTINED} | {DECIDED}) + ?
+            WHERE id = ? AND namespace = ? AND (hidden & {BY_PERSON}) <> ? RETURNING key, hidden""",
+        (int(hidden), case_id, namespace, int(hidden)),
+    ).fetchone()
+    if changed is not None and not changed[1] & QUARANTINED:
+        connection.execute(_NOTE, (namespace, HIDDEN if hidden else UNHIDDEN, changed[0]))
+    return changed is not None
+
+
+def set_pinned(connection: Connection, key: int, *, pinned: bool) -> bool:
+    """Pin a case, or take that back; return whether it changed anything. A person vouches for a pinned case."""
+    query = "UPDATE cases SET pinned = ? WHERE key = ? AND pinned <> ?"
+    changed = connection.execute(query, (int(pinned), key, int(pinned))).rowcount > 0
+    follow(connection, key)
+    return changed

@@ -1,0 +1,95 @@
+"""The states of an episode: every change of ``episode.status`` is made here. The documentation draws them (states.md).
+
+An episode is *open* until somebody judges it (*settled*), its run says that nobody will (*censored*), or it has waited for too
+long (*expired*). A verdict that is taken back, or whose source is forgotten, opens it again.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from cascade_memory.domain.records import CLOSED, RecallRecord
+from cascade_memory.ledger import cases
+from cascade_memory.ledger.compaction import shrink
+from cascade_memory.ledger.database import Connection
+
+
+def open_new(connection: Connection, entry: RecallRecord) -> int | None:
+    """Open the episode of a recall, and return its key; None if there is one with this id."""
+    # Nobody else knows the id of an episode that this recall opens. Any other one may be there already.
+    known = "" if entry.opens_episode else "ON CONFLICT DO NOTHING"
+    opened = connection.execute(
+        f"""INSERT INTO episode (id, namespace, query, thread, arm, holdout, status, opened_at, actor, channel)
+            VALUES (?, ?, ?, ?, ?, ?, 'open', ?, ?, ?) {known} RETURNING key""",
+        (
+            *(entry.episode_id, entry.namespace, entry.query, entry.thread, entry.arm, entry.holdout, entry.at),
+            *(entry.actor, entry.channel),
+        ),
+    ).fetchone()
+    return None if opened is None else int(opened[0])
+
+
+def settle(connection: Connection, episode: int, *, at: float, source: str, reported: int | None) -> None:
+    """Settle an open episode, or one that was settled otherwise; ``reported`` is the size of an agent's report that waits."""
+    connection.execute(
+        "UPDATE episode SET status = 'settled', closed_at = ?, source = ?, reported = ? WHERE key = ?",
+        (at, source, reported, episode),
+    )
+
+
+def settle_as_before(connection: Connection, episode: int, source: str) -> None:
+    """Let a settled episode be settled by the source of an older outcome, which counts again."""
+    connection.execute("UPDATE episode SET source = ?, reported = NULL WHERE key = ?", (source, episode))
+
+
+def reopen(connection: Connection, episode: int) -> None:
+    """Let a settled episode wait for an outcome again."""
+    connection.execute(
+        "UPDATE episode SET status = 'open', source = NULL, closed_at = NULL, reported = NULL WHERE key = ?", (episode,)
+    )
+
+
+def close(connection: Connection, episode_id: str, status: str, at: float) -> bool:
+    """Close an open episode without an outcome, as ``censored`` or ``expired``; return False if it is not open."""
+    row = connection.execute(
+        "UPDATE episode SET status = ?, closed_at = ? WHERE id = ? AND status = 'open' RETURNING key, namespace",
+        (status, at, episode_id),
+    ).fetchone()
+    if row is None:
+        return False
+    connection.execute("DELETE FROM attempt WHERE episode = ?", (row[0],))
+    _closed(connection, *row)
+    return True
+
+
+def close_opened_by(connection: Connection, recall: int) -> None:
+    """Censor the episode that this recall has opened, if it is still open and its run has not ended: nobody will end it."""
+    row = connection.execute(
+        """UPDATE episode SET status = 'censored', closed_at = ? WHERE status = 'open'
+             AND key = (SELECT episode FROM recall WHERE key = ?)
+             AND ? = (SELECT min(recall.key) FROM recall WHERE recall.episode = episode.key)
+             AND NOT EXISTS (SELECT 1 FROM attempt WHERE attempt.episode = episode.key)
+           RETURNING key, namespace""",
+        (time.time(), recall, recall),
+    ).fetchone()
+    if row is not None:
+        _closed(connection, *row)
+
+
+def mend(connection: Connection, episode: int, *, judged: bool) -> None:
+    """Close an episode whose status cannot be right: *settled* if it has an outcome, *censored* otherwise."""
+    connection.execute(
+        "UPDATE episode SET status = ?, closed_at = coalesce(closed_at, opened_at) WHERE key = ?",
+        ("settled" if judged else "censored", episode),
+    )
+
+
+def delete(connection: Connection, episode: int) -> int:
+    """Delete the row of an episode, after all that belongs to it; return how many were deleted."""
+    return connection.execute("DELETE FROM episode WHERE key = ?", (episode,)).rowcount
+
+
+def _closed(connection: Connection, episode: Any, namespace: Any) -> None:
+    shrink(connection, [episode])  # nobody will learn from this episode
+    cases.note(connection, namespace, CLOSED, episode)
