@@ -6,8 +6,6 @@ long (*expired*). A verdict that is taken back, or whose source is forgotten, op
 
 from __future__ import annotations
 
-import time
-from typing import Any
 
 from cascade_memory.domain.records import CLOSED, RecallRecord
 from cascade_memory.ledger import cases
@@ -63,7 +61,7 @@ def close(connection: Connection, episode_id: str, status: str, at: float) -> bo
     return True
 
 
-def close_opened_by(connection: Connection, recall: int) -> None:
+def close_opened_by(connection: Connection, recall: int, at: float) -> None:
     """Censor the episode that this recall has opened, if it is still open and its run has not ended: nobody will end it."""
     row = connection.execute(
         """UPDATE episode SET status = 'censored', closed_at = ? WHERE status = 'open'
@@ -71,7 +69,7 @@ def close_opened_by(connection: Connection, recall: int) -> None:
              AND ? = (SELECT min(recall.key) FROM recall WHERE recall.episode = episode.key)
              AND NOT EXISTS (SELECT 1 FROM attempt WHERE attempt.episode = episode.key)
            RETURNING key, namespace""",
-        (time.time(), recall, recall),
+        (at, recall, recall),
     ).fetchone()
     if row is not None:
         _closed(connection, *row)

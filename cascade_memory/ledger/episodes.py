@@ -130,7 +130,7 @@ class SQLEpisodes:
     def close_opened_by(self, recall: int) -> None:
         """Censor the episode that this recall has opened, if it is still open and its run has not ended: nobody will end it."""
         with self._connections.write(durable=True) as connection:
-            episode_states.close_opened_by(connection, recall)
+            episode_states.close_opened_by(connection, recall, time.time())
 
     def check_room(self, namespace: int, size: int) -> None:
         """Raise if too many unconfirmed reports of agents are waiting for one more."""
