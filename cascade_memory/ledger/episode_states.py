@@ -6,7 +6,6 @@ long (*expired*). A verdict that is taken back, or whose source is forgotten, op
 
 from __future__ import annotations
 
-
 from cascade_memory.domain.records import CLOSED, RecallRecord
 from cascade_memory.ledger import cases
 from cascade_memory.ledger.compaction import shrink
@@ -88,6 +87,6 @@ def delete(connection: Connection, episode: int) -> int:
     return connection.execute("DELETE FROM episode WHERE key = ?", (episode,)).rowcount
 
 
-def _closed(connection: Connection, episode: Any, namespace: Any) -> None:
+def _closed(connection: Connection, episode: int, namespace: int) -> None:
     shrink(connection, [episode])  # nobody will learn from this episode
     cases.note(connection, namespace, CLOSED, episode)
