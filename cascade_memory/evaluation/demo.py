@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cascade_memory.assembly.cascade import CascadeMemory
-from cascade_memory.encoders.hashing import HashingEmbedder
+from cascade_memory import CascadeMemory
+from cascade_memory.encoders import HashingEmbedder
 from cascade_memory.encoders.minilm import default_embedder, is_installed
 from cascade_memory.evaluation.solver import SimulatedSolver
 from cascade_memory.evaluation.stream import PrecomputedEmbedder, play

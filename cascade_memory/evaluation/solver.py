@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from cascade_memory.domain.recall import RecalledCase
+from cascade_memory import RecalledCase
 from cascade_memory.domain.trajectory import Solution
 
 

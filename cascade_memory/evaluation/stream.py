@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cascade_memory.encoders.unrelated import TEXTS
 from cascade_memory.evaluation.solver import Attempt, Solver
 from cascade_memory.memory.memory import Memory
-from cascade_memory.ports.embedder import Embedder
+from cascade_memory.ports import Embedder
 
 
 class PrecomputedEmbedder:

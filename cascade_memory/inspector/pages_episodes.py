@@ -7,7 +7,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, cast
 
-from cascade_memory.domain.episode import SOURCES, STATUSES, Episode, Status
+from cascade_memory import Episode
+from cascade_memory.domain.episode import SOURCES, STATUSES, Status
 from cascade_memory.domain.viewed import RecordedCandidate, RecordedRecall
 from cascade_memory.errors import InvalidInput
 from cascade_memory.inspector.actions import told

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from cascade_memory.assembly.cascade import CascadeMemory
+from cascade_memory import CascadeMemory
 from cascade_memory.domain.actions import login_name
 from cascade_memory.domain.validation import check_whole
 from cascade_memory.errors import InvalidInput

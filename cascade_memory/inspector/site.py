@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from cascade_memory.assembly.cascade import CascadeMemory
+from cascade_memory import CascadeMemory
 from cascade_memory.domain.actions import check_actor
 from cascade_memory.domain.validation import check_reward
 from cascade_memory.errors import (

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from cascade_memory.assembly.cascade import CascadeMemory
-from cascade_memory.domain.episode import SOURCES, Episode
+from cascade_memory import CascadeMemory, Episode
+from cascade_memory.domain.episode import SOURCES
 from cascade_memory.inspector.links import Link
 from cascade_memory.inspector.remembered import Remembered
 

@@ -7,7 +7,7 @@ def make(self):
 return MyEmbedder()
 """
 
-from cascade_memory.encoders.hashing import HashingEmbedder
+from cascade_memory.encoders import HashingEmbedder
 from cascade_memory.stores.index import ExactIndex
 from cascade_memory.testing.embedder import EmbedderContract
 from cascade_memory.testing.index import CaseIndexContract

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cascade_memory.ports.embedder import Embedder
+from cascade_memory.ports import Embedder
 
 _TEXTS = ("heat the cup", "price of gold", "Zoë mesure 3 µm — 長い文章")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.ports.case_index import CaseIndex
+from cascade_memory.ports import CaseIndex
 
 _DIMENSION = 8
 

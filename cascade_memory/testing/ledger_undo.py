@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from cascade_memory import Case
 from cascade_memory.domain.actions import NewAction
-from cascade_memory.domain.case import Case
 from cascade_memory.domain.provenance import Wanted
-from cascade_memory.ports.ledger import Ledger
+from cascade_memory.ports import Ledger
 from cascade_memory.testing.ledger_material import LedgerMaterial
 
 _NOTHING = {"cases": 0, "episodes": 0, "recalls": 0, "outcomes": 0}

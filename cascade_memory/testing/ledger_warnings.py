@@ -10,7 +10,7 @@ from cascade_memory.domain.actions import AuditEntry, NewAction
 from cascade_memory.domain.failure_warning import Blame, Check, Tally, WarningDecision
 from cascade_memory.domain.provenance import Wanted
 from cascade_memory.errors import EpisodeClosed, UndoRefused, UnknownEpisode, UnknownWarning
-from cascade_memory.ports.ledger import Ledger
+from cascade_memory.ports import Ledger
 from cascade_memory.testing.ledger_material import VECTOR, LedgerMaterial
 
 _OTHER = np.array([1.0, 0.0], np.float32)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from cascade_memory.domain.trajectory import Step, Trajectory
-from cascade_memory.ports.solution_matcher import SolutionMatcher
+from cascade_memory import Step, Trajectory
+from cascade_memory.ports import SolutionMatcher
 
 
 class SolutionMatcherContract:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.domain.case import Case
-from cascade_memory.ports.case_mirror import CaseMirror
+from cascade_memory import Case
+from cascade_memory.ports import CaseMirror
 
 
 class MirrorInRam:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cascade_memory.ports.pair_encoder import Candidates, PairEncoder, Query
+from cascade_memory.ports import Candidates, PairEncoder, Query
 
 DIMENSION = 16
 

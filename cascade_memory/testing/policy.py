@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.ports.policy import Choice, Feedback, Policy, Slate
+from cascade_memory.ports import Choice, Feedback, Policy, Slate
 
 
 def random_slate(n: int, dimension: int, seed: int = 0) -> Slate:

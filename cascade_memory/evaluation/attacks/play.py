@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from cascade_memory.assembly.cascade import CascadeMemory
+from cascade_memory import CascadeMemory
 from cascade_memory.domain.vigilance import OFF, Vigilance
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.attacks.actors import ACTORS, Attackers

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from cascade_memory import Ranker
 from cascade_memory.assembly.rankers import cross_encoder
+from cascade_memory.bandit import LinLogUCB, NeuralLinUCB, NeuralLogUCB, Schedule, ThompsonSampling
 from cascade_memory.bandit.credit import credit_all
-from cascade_memory.bandit.neural_bandit import Schedule
-from cascade_memory.bandit.neural_logucb import NeuralLogUCB
-from cascade_memory.bandit.rivals import LinLogUCB, NeuralLinUCB, ThompsonSampling
-from cascade_memory.learning.ranker import Ranker
 
 _PAPER: dict[str, Any] = {"credit": credit_all}  # each of k cases gets the reward
 

@@ -8,14 +8,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory import Ranker
 from cascade_memory.assembly.rankers import light
-from cascade_memory.bandit.similarity import SimilarityPolicy, plain_choice
-from cascade_memory.encoders.cosine import CosineEncoder
+from cascade_memory.bandit import SimilarityPolicy, plain_choice
+from cascade_memory.encoders import FEATURES, CosineEncoder, LightEncoder
 from cascade_memory.encoders.lexical import Rarity, word_terms
-from cascade_memory.encoders.light import FEATURES, LightEncoder
-from cascade_memory.learning.ranker import Ranker
-from cascade_memory.ports.pair_encoder import Candidates, Query
-from cascade_memory.ports.policy import Choice, Slate
+from cascade_memory.ports import Candidates, Choice, Query, Slate
 
 Scores = NDArray[np.float64]
 

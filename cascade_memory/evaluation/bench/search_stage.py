@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache, lru_cache, partial
 from pathlib import Path
 
-from cascade_memory.domain.case_text import with_tool_calls
+from cascade_memory import with_tool_calls
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import Run
 from cascade_memory.evaluation.bench.stage import Folders, Stage, best_embedder, in_order
@@ -14,7 +14,7 @@ from cascade_memory.evaluation.reuse.search_plan import KNOWN
 from cascade_memory.evaluation.search.local import LocalSearch, Retrieval
 from cascade_memory.evaluation.search.passages import read_passages
 from cascade_memory.evaluation.search.questions import PASSAGES, first_of, lacking, read_questions
-from cascade_memory.ports.embedder import Embedder
+from cascade_memory.ports import Embedder
 
 
 @cache

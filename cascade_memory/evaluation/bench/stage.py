@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.case_text import CaseText
-from cascade_memory.encoders.hashing import HashingEmbedder
+from cascade_memory.encoders import HashingEmbedder
 from cascade_memory.encoders.minilm import default_embedder, is_installed
 from cascade_memory.encoders.text_model.embedder import TextModelEmbedder
 from cascade_memory.errors import InvalidInput
@@ -23,7 +23,7 @@ from cascade_memory.evaluation.solver import SimulatedSolver, Solver
 from cascade_memory.evaluation.stream import PrecomputedEmbedder
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE, task_named
 from cascade_memory.evaluation.tasks.task import Item, Task
-from cascade_memory.ports.embedder import Embedder
+from cascade_memory.ports import Embedder
 
 
 @dataclass(frozen=True, slots=True)

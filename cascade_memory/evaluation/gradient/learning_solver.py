@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from cascade_memory.domain.recall import RecalledCase
+from cascade_memory import RecalledCase
 from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.evaluation.gradient.checkpoint import Checkpoint, CheckpointFile
 from cascade_memory.evaluation.gradient.local_chat import LocalChat

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from cascade_memory import RecalledCase
 from cascade_memory.cycle.chat_turns import Show
-from cascade_memory.domain.recall import RecalledCase
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import Run
 from cascade_memory.evaluation.bench.stage import Folders, Stage, embedded, in_order

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Protocol, runtime_checkable
 
+from cascade_memory import RecalledCase, Step, Trajectory, clean_text
 from cascade_memory.cycle.chat_turns import NOTHING, Show, is_only_text, said
 from cascade_memory.cycle.reuse import is_failure, render
-from cascade_memory.domain.recall import RecalledCase
-from cascade_memory.domain.trajectory import Step, Trajectory, solution_text
-from cascade_memory.domain.validation import clean_text
+from cascade_memory.domain.trajectory import solution_text
 from cascade_memory.evaluation.model.asking import Asking
 from cascade_memory.evaluation.model.chat import Message, PromptTooLong
 from cascade_memory.evaluation.model.model_solver import as_answered, prompt

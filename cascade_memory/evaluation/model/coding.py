@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cascade_memory.domain.recall import RecalledCase
-from cascade_memory.domain.trajectory import Step
-from cascade_memory.domain.validation import clean_text
+from cascade_memory import RecalledCase, Step, clean_text
 from cascade_memory.evaluation.environments.hospital.questions import Question
 from cascade_memory.evaluation.environments.hospital.records import Records
 from cascade_memory.evaluation.environments.hospital.rounds import play_rounds

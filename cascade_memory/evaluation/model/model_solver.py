@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
+from cascade_memory import RecalledCase, Step, Trajectory, clean_text
 from cascade_memory.cycle.chat_turns import Show, turns
 from cascade_memory.cycle.reuse import render
-from cascade_memory.domain.recall import RecalledCase
-from cascade_memory.domain.trajectory import Step, Trajectory, solution_text
-from cascade_memory.domain.validation import clean_text
+from cascade_memory.domain.trajectory import solution_text
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.judging.answers import answer_in
 from cascade_memory.evaluation.judging.labels import normal

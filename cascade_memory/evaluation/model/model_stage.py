@@ -27,7 +27,7 @@ from cascade_memory.evaluation.search.settings import Searching
 from cascade_memory.evaluation.solver import Solver
 from cascade_memory.evaluation.tasks.recurring import recurs
 from cascade_memory.evaluation.tasks.task import Item, Task
-from cascade_memory.ports.embedder import Embedder
+from cascade_memory.ports import Embedder
 
 _UNFIT = re.compile(r"[^\w.=+-]+")
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cascade_memory import RecalledCase
 from cascade_memory.assembly.owner_lock import OwnerLock
 from cascade_memory.cycle.chat_turns import Show
 from cascade_memory.domain.private_files import check_one_name
-from cascade_memory.domain.recall import RecalledCase
 from cascade_memory.domain.trajectory import solution_text
 from cascade_memory.errors import InvalidInput, ModelUnavailable
 from cascade_memory.evaluation.model.chat import Chat, Message, Note, PromptTooLong, Reply, TakesTools, Try

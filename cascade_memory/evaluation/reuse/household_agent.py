@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from cascade_memory.domain.recall import RecalledCase
-from cascade_memory.domain.trajectory import Trajectory
+from cascade_memory import RecalledCase, Trajectory
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.environments.household.engine import Engine
 from cascade_memory.evaluation.environments.household.games import Game

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cascade_memory.domain.trajectory import Trajectory
+from cascade_memory import Trajectory
 from cascade_memory.errors import InvalidInput
 
 _TASK = "Your task is to: "

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cascade_memory.domain.trajectory import Step
+from cascade_memory import Step
 from cascade_memory.evaluation.environments.household.engine import Engine
 from cascade_memory.evaluation.reuse.household_plan import Operation, kind, read_query
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cascade_memory import Trajectory
 from cascade_memory.domain.sqlite_files import connect
-from cascade_memory.domain.trajectory import Trajectory
 
 
 @dataclass(frozen=True, slots=True)

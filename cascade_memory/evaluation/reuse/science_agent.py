@@ -10,14 +10,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.domain.recall import RecalledCase
-from cascade_memory.domain.trajectory import Trajectory
+from cascade_memory import RecalledCase, Trajectory
 from cascade_memory.evaluation.environments.scienceworld import ScienceWorld
 from cascade_memory.evaluation.environments.scienceworld_tasks import ScienceTask
 from cascade_memory.evaluation.reuse.outcomes import Outcome, Outcomes
 from cascade_memory.evaluation.reuse.scienceworld import Experiment, Replay
 from cascade_memory.evaluation.solver import Attempt
-from cascade_memory.ports.embedder import Embedder
+from cascade_memory.ports import Embedder
 
 Strength = Literal["full", "map"]
 _VERSION = "science-1"  # version of the agent: cached outcomes of other versions are not used

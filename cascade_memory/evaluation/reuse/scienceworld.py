@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from cascade_memory.domain.trajectory import Step, Trajectory
+from cascade_memory import Step, Trajectory
 from cascade_memory.evaluation.environments.scienceworld import room_of
 from cascade_memory.evaluation.reuse.phrases import mapped_phrases, substituted
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from cascade_memory.domain.recall import RecalledCase
-from cascade_memory.domain.trajectory import Step, Trajectory
+from cascade_memory import RecalledCase, Step, Trajectory
 from cascade_memory.evaluation.reuse.search_plan import KNOWN, Plan, adapted, carry_out, understood
 from cascade_memory.evaluation.reuse.search_reading import agrees
 from cascade_memory.evaluation.search.local import LocalSearch

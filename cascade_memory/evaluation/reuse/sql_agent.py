@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal
 
-from cascade_memory.domain.recall import RecalledCase
+from cascade_memory import RecalledCase
 from cascade_memory.evaluation.judging.sql import QueryFailed, ReadOnlyQueries
 from cascade_memory.evaluation.reuse.sql_names import Asked, renamed
 from cascade_memory.evaluation.reuse.sql_schema import Schema, read_schema

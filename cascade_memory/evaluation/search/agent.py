@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, cast
 
-from cascade_memory.domain.recall import RecalledCase
-from cascade_memory.domain.trajectory import Step, Trajectory
-from cascade_memory.domain.validation import clean_text
+from cascade_memory import RecalledCase, Step, Trajectory, clean_text
 from cascade_memory.evaluation.model.asking import Asking
 from cascade_memory.evaluation.model.chat import Message, PromptTooLong, Reply, ToolCall
 from cascade_memory.evaluation.model.model_solver import prompt

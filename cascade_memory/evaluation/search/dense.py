@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cascade_memory.assembly.owner_lock import OwnerLock
 from cascade_memory.evaluation.search.passages import Passage
 from cascade_memory.memory.progress import progress_bar
-from cascade_memory.ports.embedder import Embedder
+from cascade_memory.ports import Embedder
 
 _BATCH = 512
 _PAUSE = 0.2  # seconds

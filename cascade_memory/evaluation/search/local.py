@@ -13,7 +13,7 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.search.bm25 import BM25
 from cascade_memory.evaluation.search.dense import Dense
 from cascade_memory.evaluation.search.passages import Passage
-from cascade_memory.ports.embedder import Embedder
+from cascade_memory.ports import Embedder
 
 Retrieval: TypeAlias = Literal["dense", "bm25", "both"]
 RETRIEVALS: tuple[Retrieval, ...] = get_args(Retrieval)

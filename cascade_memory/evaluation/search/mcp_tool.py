@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from cascade_memory.domain.validation import clean_text
+from cascade_memory import clean_text
 from cascade_memory.errors import InvalidInput, ModelUnavailable
 from cascade_memory.evaluation.search.mcp_connection import Connection, ServerFailed, called
 from cascade_memory.evaluation.search.tool import MOST_CHARS, Found

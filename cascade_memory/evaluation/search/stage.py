@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cascade_memory.domain.case_text import with_tool_calls
+from cascade_memory import with_tool_calls
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import Run
 from cascade_memory.evaluation.bench.search_stage import embedder_in, passages_of

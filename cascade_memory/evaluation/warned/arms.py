@@ -5,13 +5,12 @@ from __future__ import annotations
 from functools import partial
 from itertools import islice
 
-from cascade_memory.assembly.cascade import CascadeMemory
-from cascade_memory.domain.failure_warning import FailureWarning
+from cascade_memory import CascadeMemory, FailureWarning
 from cascade_memory.evaluation.warned.book import Book
 from cascade_memory.evaluation.warned.listening import NEVER, Act, Ask, Listener, Told
 from cascade_memory.evaluation.warned.plan import Arm
 from cascade_memory.memory.memory import Memory
-from cascade_memory.ports.embedder import Embedder
+from cascade_memory.ports import Embedder
 
 
 def memory_of(arm: Arm, embedder: Embedder) -> Memory:

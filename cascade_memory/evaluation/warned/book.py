@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory import FailureWarning, Step, Trajectory
 from cascade_memory.cycle.blame import Solved, blame
 from cascade_memory.cycle.places import CLEARLY, Call, Mistake
-from cascade_memory.domain.failure_warning import Blame, FailureWarning
-from cascade_memory.domain.trajectory import Step, Trajectory
+from cascade_memory.domain.failure_warning import Blame
 from cascade_memory.evaluation.warned.listening import Act
 
 _NEAR, _ALIKE = 16, 0.3  # solved tasks that a failure is compared with, and the least cosine to them: as the memory has it

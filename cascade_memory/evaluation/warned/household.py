@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from cascade_memory.domain.recall import RecalledCase
-from cascade_memory.domain.trajectory import Step, Trajectory
+from cascade_memory import RecalledCase, Step, Trajectory
 from cascade_memory.evaluation.environments.household.engine import Engine
 from cascade_memory.evaluation.environments.household.games import Game
 from cascade_memory.evaluation.reuse.household_plan import OPERATION, adapted, kind, operations, read_query

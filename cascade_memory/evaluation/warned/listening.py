@@ -21,7 +21,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from cascade_memory.domain.trajectory import Step
+from cascade_memory import Step
 
 NEVER, LAST_RESORT = "never", "last resort"  # whether an agent does what it was warned of when nothing else is left
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from cascade_memory.domain.trajectory import Trajectory
+from cascade_memory import Trajectory
 from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.evaluation.bench.plan import ALONE_REUSE, Run
 from cascade_memory.evaluation.bench.stage import Folders

@@ -10,8 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.domain.recall import RecalledCase
-from cascade_memory.domain.trajectory import Step, Trajectory
+from cascade_memory import RecalledCase, Step, Trajectory
 from cascade_memory.evaluation.environments.scienceworld import UNKNOWN, Place, ScienceWorld
 from cascade_memory.evaluation.environments.scienceworld_tasks import ScienceTask
 from cascade_memory.evaluation.reuse.phrases import mapped_phrases, substituted
@@ -19,7 +18,7 @@ from cascade_memory.evaluation.reuse.scienceworld import Alike, Experiment, Repl
 from cascade_memory.evaluation.solver import Attempt
 from cascade_memory.evaluation.warned.known_world import KnownWorld
 from cascade_memory.evaluation.warned.listening import Act, Listener, from_the_declined
-from cascade_memory.ports.embedder import Embedder
+from cascade_memory.ports import Embedder
 
 _VERSION = "science-warned-1"
 T = TypeVar("T")

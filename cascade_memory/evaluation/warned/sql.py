@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from cascade_memory.domain.recall import RecalledCase
-from cascade_memory.domain.trajectory import Step, Trajectory
+from cascade_memory import RecalledCase, Step, Trajectory
 from cascade_memory.evaluation.reuse.sql_agent import SQLAgent
 from cascade_memory.evaluation.solver import Attempt
 from cascade_memory.evaluation.tasks.task import Item

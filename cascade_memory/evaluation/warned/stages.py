@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from cascade_memory.domain.recall import RecalledCase
+from cascade_memory import RecalledCase
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench import science_stage, sql_stage
 from cascade_memory.evaluation.bench.household_stage import LIMITS, games_of

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from cascade_memory.domain.validation import clean_text
+from cascade_memory import clean_text
 from cascade_memory.evaluation.environments.sandbox.child import COLUMN, MOST_ANSWER
 
 _MOST_LINE, _MOST_CALLS, _MOST_SAID = 200_000, 500, 20_000
