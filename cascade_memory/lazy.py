@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Collection, Mapping
+import sys
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from cascade_memory.errors import MissingExtra
@@ -23,3 +24,20 @@ def load(package: str, name: str, homes: Mapping[str, str], *, optional: Collect
         if (error.name or "").split(".")[0] not in optional:
             raise
         raise MissingExtra(f"{package}.{name} needs {error.name}, {remedy}") from error
+
+
+def door(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` of a package that offers names of its modules: ``{"case": "Case ExpiredCase"}``.
+
+    >>> find, names = door("cascade_memory.domain", {"case": "Case ExpiredCase"})
+    >>> find("Case").__name__, "ExpiredCase" in names()
+    ('Case', True)
+    """
+    homes = {name: module for module, names in modules.items() for name in names.split()}
+
+    def find(name: str) -> Any:
+        value = load(package, name, homes)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return find, lambda: sorted({*vars(sys.modules[package]), *homes})

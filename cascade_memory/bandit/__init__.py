@@ -1,18 +1,25 @@
 """The learning algorithms: numpy arrays in, numpy arrays out. This package handles no texts, cases or files."""
 
+from cascade_memory.bandit.credit import credit_all
+from cascade_memory.bandit.epsilon_mix import context_of
 from cascade_memory.bandit.exploration import UpperConfidence
+from cascade_memory.bandit.intervals import Interval
 from cascade_memory.bandit.light import LightPolicy
 from cascade_memory.bandit.neural_bandit import Schedule
 from cascade_memory.bandit.neural_linlogucb import NeuralLinLogUCB
 from cascade_memory.bandit.neural_logucb import NeuralLogUCB
+from cascade_memory.bandit.off_policy import Estimates, Logged, estimate
 from cascade_memory.bandit.rivals import LinLogUCB, NeuralLinUCB, ThompsonSampling
 from cascade_memory.bandit.similarity import FrozenHead, SimilarityPolicy, best_first, plain_choice
 from cascade_memory.bandit.uniform import UniformPolicy
 
 __all__ = [
+    "Estimates",
     "FrozenHead",
+    "Interval",
     "LightPolicy",
     "LinLogUCB",
+    "Logged",
     "NeuralLinLogUCB",
     "NeuralLinUCB",
     "NeuralLogUCB",
@@ -22,5 +29,8 @@ __all__ = [
     "UniformPolicy",
     "UpperConfidence",
     "best_first",
+    "context_of",
+    "credit_all",
+    "estimate",
     "plain_choice",
 ]

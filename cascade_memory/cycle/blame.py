@@ -39,12 +39,13 @@ class Solved:
     trusted: bool = True
 
 
-def blame(task: str, run: Trajectory, near: Sequence[Solved] = (), matters: Matters | None = None) -> Blame | None:
+def blamed_step(task: str, run: Trajectory, near: Sequence[Solved] = (), matters: Matters | None = None) -> Blame | None:
     """Return the step that a failed run is blamed for. ``near`` are solved tasks, the most similar first.
 
     ``matters`` names, for some tools, the arguments in which a mistake lies.
 
-    >>> found = blame("list the names", Trajectory([Step(action="select nme", observation="no such column: nme", failed=True)]))
+    >>> run = Trajectory([Step(action="select nme", observation="no such column: nme", failed=True)])
+    >>> found = blamed_step("list the names", run)
     >>> found.why, found.words
     ('failed', ('nme',))
     """
@@ -71,7 +72,7 @@ def blame_of_the_world(task: str, run: Trajectory, near: Sequence[Solved] = (), 
     A call that names nothing is not: it may be the only one that its tool knows.
 
     >>> run = Trajectory([Step(action="alter billing", observation="lock timeout: billing is in use", failed=True)])
-    >>> blame("add a column", run), blame_of_the_world("add a column", run).words
+    >>> blamed_step("add a column", run), blame_of_the_world("add a column", run).words
     (None, ('billing',))
     """
     steps = _acting(run)
@@ -204,7 +205,7 @@ def _made(step: Step, why: Blamed, words: tuple[str, ...], instead: Step | None,
 def came_again(found: Blame, run: Trajectory) -> bool:
     """Say whether a mistake came again in a run: the same was done, and failed again.
 
-    >>> found = blame("t", Trajectory([Step(action="select nme", observation="no such column: nme", failed=True)]))
+    >>> found = blamed_step("t", Trajectory([Step(action="select nme", observation="no such column: nme", failed=True)]))
     >>> came_again(found, Trajectory([Step(action="select nme", observation="ok")]))
     False
     """

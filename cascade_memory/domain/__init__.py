@@ -1,1 +1,71 @@
 """The terms of the library as plain, immutable values, which all other packages may use."""
+
+# pyright: reportUnusedImport=false
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cascade_memory.lazy import door
+
+if TYPE_CHECKING:
+    from cascade_memory.domain.actions import AuditEntry, NewAction, check_actor, login_name
+    from cascade_memory.domain.case_text import CaseText
+    from cascade_memory.domain.digests import digest, pair_key
+    from cascade_memory.domain.display import counted, no_namespace, number
+    from cascade_memory.domain.episode import SOURCES, STATUSES, Status
+    from cascade_memory.domain.explanation import Candidate
+    from cascade_memory.domain.failure_warning import Blame, Check, Tally, WarningDecision
+    from cascade_memory.domain.limits import MOST_REPORTED_BYTES
+    from cascade_memory.domain.private_files import append_after, check_one_name, open_own, open_plain
+    from cascade_memory.domain.provenance import Wanted
+    from cascade_memory.domain.records import (
+        CASE_ADDED,
+        CASE_REMOVED,
+        CLOSED,
+        SETTLED,
+        Column,
+        NewCase,
+        Opinion,
+        RecallRecord,
+        Settled,
+        Settlement,
+    )
+    from cascade_memory.domain.signed import Signed, Times, is_key, read, sign
+    from cascade_memory.domain.sqlite_files import connect, connected
+    from cascade_memory.domain.trajectory import Solution, capped, solution_text
+    from cascade_memory.domain.trust import named
+    from cascade_memory.domain.validation import (
+        MAX_SOLUTION_CHARS,
+        check_namespace,
+        check_query,
+        check_reward,
+        check_text,
+        check_whole,
+    )
+    from cascade_memory.domain.viewed import CaseOrder, JudgedEpisode, RecordedCandidate, RecordedRecall, Sort, State
+    from cascade_memory.domain.vigilance import OFF, Vigilance
+
+# The names that the benchmark, the contract tests and the inspector use. A module is imported at the first use of its names.
+__getattr__, __dir__ = door(
+    __name__,
+    {
+        "actions": "AuditEntry NewAction check_actor login_name",
+        "case_text": "CaseText",
+        "digests": "digest pair_key",
+        "display": "counted no_namespace number",
+        "episode": "SOURCES STATUSES Status",
+        "explanation": "Candidate",
+        "failure_warning": "Blame Check Tally WarningDecision",
+        "limits": "MOST_REPORTED_BYTES",
+        "private_files": "append_after check_one_name open_own open_plain",
+        "provenance": "Wanted",
+        "records": "CASE_ADDED CASE_REMOVED CLOSED Column NewCase Opinion RecallRecord SETTLED Settled Settlement",
+        "signed": "Signed Times is_key read sign",
+        "sqlite_files": "connect connected",
+        "trajectory": "Solution capped solution_text",
+        "trust": "named",
+        "validation": "MAX_SOLUTION_CHARS check_namespace check_query check_reward check_text check_whole",
+        "viewed": "CaseOrder JudgedEpisode RecordedCandidate RecordedRecall Sort State",
+        "vigilance": "OFF Vigilance",
+    },
+)

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from cascade_memory.cycle.blame import FAILED_BELOW, Solved, blame, blame_of_the_world, came_again, why_nobody
+from cascade_memory.cycle.blame import FAILED_BELOW, Solved, blame_of_the_world, blamed_step, came_again, why_nobody
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.failure_warning import Blame
@@ -84,7 +84,7 @@ def blame_of(
 
 def _blamed(engine: Blames, judgement: Judgement, task: str, run: Trajectory, near: Sequence[Solved]) -> Blame | None:
     matters = None if engine.warnings.options is None else engine.warnings.options.matters
-    found = blame(task, run, near, matters)
+    found = blamed_step(task, run, near, matters)
     if found is not None:
         return found
     found = blame_of_the_world(task, run, near, matters)

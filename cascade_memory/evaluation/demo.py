@@ -9,15 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from cascade_memory import CascadeMemory
-from cascade_memory.encoders import HashingEmbedder
-from cascade_memory.encoders.minilm import default_embedder, is_installed
+from cascade_memory.encoders import HashingEmbedder, default_embedder, is_installed
 from cascade_memory.evaluation.solver import SimulatedSolver
 from cascade_memory.evaluation.stream import PrecomputedEmbedder, play
 from cascade_memory.evaluation.synthetic import tickets
-from cascade_memory.looks.curves import Curve, Panel, moving_mean, window_for
-from cascade_memory.looks.palette import looks
-from cascade_memory.looks.panels import figure_of
-from cascade_memory.memory.memory import Memory
+from cascade_memory.looks import Curve, Panel, figure_of, looks, moving_mean, window_for
+from cascade_memory.memory import Memory
 
 ZERO_SHOT, MISLED = 0.45, 0.5
 CONTENDERS = ("no memory", "similarity", "CASCADE")

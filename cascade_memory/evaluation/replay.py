@@ -11,17 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.assembly.place import place_of
-from cascade_memory.assembly.rankers import resolve_ranker
-from cascade_memory.bandit import intervals
-from cascade_memory.bandit.epsilon_mix import context_of
-from cascade_memory.bandit.intervals import Interval
-from cascade_memory.bandit.off_policy import Estimates, Logged, estimate
-from cascade_memory.domain.display import no_namespace
-from cascade_memory.domain.validation import check_namespace
+from cascade_memory.assembly import place_of, resolve_ranker
+from cascade_memory.bandit import Estimates, Interval, Logged, context_of, estimate, intervals
+from cascade_memory.domain import check_namespace, no_namespace
 from cascade_memory.errors import InvalidInput
-from cascade_memory.insight.off_policy_log import is_one_choice, logged, with_nothing
-from cascade_memory.ports.judged import Judged
+from cascade_memory.insight import is_one_choice, logged, with_nothing
+from cascade_memory.ports import Judged
 
 ONE_STEP = (
     "This evaluates single choices: what the policy would have shown in these episodes, from the cases that were stored then. "

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from cascade_memory import RecalledCase
-from cascade_memory.domain.trajectory import Solution
+from cascade_memory.domain import Solution
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.encoders.unrelated import TEXTS
+from cascade_memory.encoders import TEXTS
 from cascade_memory.evaluation.solver import Attempt, Solver
-from cascade_memory.memory.memory import Memory
+from cascade_memory.memory import Memory
 from cascade_memory.ports import Embedder
 
 

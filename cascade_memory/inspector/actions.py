@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from cascade_memory.domain.actions import AuditEntry
+from cascade_memory.domain import AuditEntry
 from cascade_memory.errors import ContentChanged, InvalidInput
 from cascade_memory.inspector.filtering import CaseFilter
 from cascade_memory.inspector.view import Elsewhere, Missing, Rendered, View

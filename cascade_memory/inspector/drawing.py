@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from cascade_memory.bandit.intervals import Interval
-from cascade_memory.domain.display import counted
-from cascade_memory.insight.report import Bin
+from cascade_memory.bandit import Interval
+from cascade_memory.domain import counted
+from cascade_memory.insight import Bin
 
 _WIDTH, _HEIGHT = 640, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66, 12, 12, 30

@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast, get_args
 
-from cascade_memory.domain.digests import digest
-from cascade_memory.domain.episode import SOURCES
-from cascade_memory.domain.viewed import State
+from cascade_memory.domain import SOURCES, State, digest
 from cascade_memory.errors import InvalidInput
 from cascade_memory.inspector.view import Missing, View
 

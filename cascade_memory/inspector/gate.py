@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from cascade_memory.errors import InvalidInput
 from cascade_memory.inspector.sessions import Sessions, Visit, cookie_of, form_token
-from cascade_memory.serving.crowd import VOUCH
+from cascade_memory.serving import VOUCH
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]

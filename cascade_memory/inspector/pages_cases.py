@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast, get_args
 
-from cascade_memory.domain.episode import SOURCES
-from cascade_memory.domain.trust import named
-from cascade_memory.domain.viewed import CaseOrder, Sort
+from cascade_memory.domain import SOURCES, CaseOrder, Sort, named
 from cascade_memory.errors import InvalidInput
 from cascade_memory.inspector.actions import told
 from cascade_memory.inspector.filtering import CaseFilter

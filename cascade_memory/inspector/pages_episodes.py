@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from cascade_memory import Episode
-from cascade_memory.domain.episode import SOURCES, STATUSES, Status
-from cascade_memory.domain.viewed import RecordedCandidate, RecordedRecall
+from cascade_memory.domain import SOURCES, STATUSES, RecordedCandidate, RecordedRecall, Status
 from cascade_memory.errors import InvalidInput
 from cascade_memory.inspector.actions import told
 from cascade_memory.inspector.drawing import contribution_bars

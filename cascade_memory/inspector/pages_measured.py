@@ -9,13 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from cascade_memory.bandit import intervals
-from cascade_memory.bandit.intervals import Interval
-from cascade_memory.domain.display import counted
-from cascade_memory.domain.viewed import JudgedEpisode
+from cascade_memory.bandit import Interval, intervals
+from cascade_memory.domain import JudgedEpisode, counted
 from cascade_memory.errors import CascadeError
-from cascade_memory.insight.report import Report
-from cascade_memory.insight.stats import Health
+from cascade_memory.insight import Health, Report
 from cascade_memory.inspector import drawing
 from cascade_memory.inspector.drawing import Line
 from cascade_memory.inspector.view import Rendered, View

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cascade_memory import FailureWarning
-from cascade_memory.domain.failure_warning import Tally
+from cascade_memory.domain import Tally
 from cascade_memory.errors import InvalidInput
 from cascade_memory.inspector.actions import told
 from cascade_memory.inspector.shown import cut, is_cut

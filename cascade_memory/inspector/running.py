@@ -13,13 +13,12 @@ from html import escape
 from typing import Any
 
 from cascade_memory import CascadeMemory
-from cascade_memory.domain.actions import login_name
-from cascade_memory.domain.validation import check_whole
+from cascade_memory.domain import check_whole, login_name
 from cascade_memory.errors import InvalidInput
 from cascade_memory.inspector.gate import LOOPBACK, checked_hosts
 from cascade_memory.inspector.sessions import Sessions
 from cascade_memory.inspector.site import Site, guarded, start_path
-from cascade_memory.serving.connection import Server, settings
+from cascade_memory.serving import Server, settings
 
 _LEAST_TOKEN = 16
 _PATIENCE = 10.0  # seconds for the server to start or to stop

@@ -11,7 +11,7 @@ import time
 from collections import OrderedDict, deque
 from dataclasses import dataclass
 
-from cascade_memory.redaction.saying import log_of
+from cascade_memory.redaction import log_of
 
 _log = log_of(__name__)
 _HOURS = 12.0  # after which a person has to come in again

@@ -14,8 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from cascade_memory import Trajectory
-from cascade_memory.domain.display import number
-from cascade_memory.domain.trajectory import Solution, solution_text
+from cascade_memory.domain import Solution, number, solution_text
 from cascade_memory.visible import shortened, visible
 
 HERE = Path(__file__).parent

@@ -15,8 +15,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from cascade_memory import CascadeMemory
-from cascade_memory.domain.actions import check_actor
-from cascade_memory.domain.validation import check_reward
+from cascade_memory.domain import check_actor, check_reward
 from cascade_memory.errors import (
     CascadeError,
     ContentChanged,
@@ -35,7 +34,7 @@ from cascade_memory.inspector.remembered import Remembered
 from cascade_memory.inspector.sessions import MOST_NAME, Sessions, Visit
 from cascade_memory.inspector.shown import HERE, environment
 from cascade_memory.inspector.view import Elsewhere, Missing, Page, Rendered, View
-from cascade_memory.memory.explained_rows import explained_rows
+from cascade_memory.memory import explained_rows
 
 Actor: TypeAlias = "str | Callable[[Scope], str]"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from cascade_memory import CascadeMemory, Episode
-from cascade_memory.domain.episode import SOURCES
+from cascade_memory.domain import SOURCES
 from cascade_memory.inspector.links import Link
 from cascade_memory.inspector.remembered import Remembered
 

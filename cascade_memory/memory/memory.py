@@ -26,7 +26,7 @@ from cascade_memory.errors import (
 )
 from cascade_memory.memory import curation, transfer
 from cascade_memory.memory.backup import backup
-from cascade_memory.memory.explained_rows import explained
+from cascade_memory.memory.explaining import explained
 from cascade_memory.memory.forgetting import ForgettingVerbs
 from cascade_memory.memory.session import MakesRecall, Session
 from cascade_memory.memory.threads import in_reward_thread, in_thread

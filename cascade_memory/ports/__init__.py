@@ -1,5 +1,6 @@
 """Protocols for everything that can be replaced. To extend the library, pass an object; no name needs to be registered."""
 
+# pyright: reportUnusedImport=false
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from cascade_memory.ports.case_index import CaseIndex
     from cascade_memory.ports.case_mirror import CaseMirror
     from cascade_memory.ports.embedder import Embedder, LoadsModel
+    from cascade_memory.ports.judged import Judged
     from cascade_memory.ports.ledger import Ledger
     from cascade_memory.ports.ledger_archive import Archive
     from cascade_memory.ports.ledger_cases import Cases
@@ -68,6 +70,7 @@ _HOMES = {
     "Feedback": "policy",
     "Forgetting": "ledger_forgetting",
     "Insight": "ledger_insight",
+    "Judged": "judged",
     "Ledger": "ledger",
     "Lessons": "ledger_lessons",
     "LoadsModel": "embedder",

@@ -5,9 +5,11 @@ with published prefixes, private keys, passwords in addresses, headers, and assi
 such sign cannot be found: a bare password in a sentence, for example.
 """
 
+# pyright: reportUnusedImport=false
 from __future__ import annotations
 
 from cascade_memory.redaction.kinds import KINDS
 from cascade_memory.redaction.marking import redact_secrets
+from cascade_memory.redaction.saying import log_of
 
 __all__ = ["KINDS", "redact_secrets"]

@@ -8,7 +8,7 @@ return MyEmbedder()
 """
 
 from cascade_memory.encoders import HashingEmbedder
-from cascade_memory.stores.index import ExactIndex
+from cascade_memory.stores import ExactIndex
 from cascade_memory.testing.embedder import EmbedderContract
 from cascade_memory.testing.index import CaseIndexContract
 from cascade_memory.testing.ledger import LedgerContract, ledger_in_ram

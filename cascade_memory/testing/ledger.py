@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cascade_memory.ledger.sqlite import SQLiteLedger
+from cascade_memory.ledger import SQLiteLedger
 from cascade_memory.testing.ledger_actions import LedgerActionsContract
 from cascade_memory.testing.ledger_actors import LedgerActorsContract
 from cascade_memory.testing.ledger_cases import LedgerCasesContract, LedgerEpisodesContract

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from cascade_memory.domain.actions import AuditEntry, NewAction
+from cascade_memory.domain import AuditEntry, NewAction
 from cascade_memory.errors import AlreadyRewarded, UndoRefused, UnknownCase
 from cascade_memory.ports import Ledger
 from cascade_memory.testing.ledger_material import LedgerMaterial

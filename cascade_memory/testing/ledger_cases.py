@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cascade_memory import Step, Trajectory
-from cascade_memory.domain.limits import MOST_REPORTED_BYTES
+from cascade_memory.domain import MOST_REPORTED_BYTES
 from cascade_memory.errors import QuotaExceeded
 from cascade_memory.testing.ledger_material import VECTOR, LedgerMaterial
 

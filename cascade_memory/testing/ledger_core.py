@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, CLOSED, SETTLED
+from cascade_memory.domain import CASE_ADDED, CASE_REMOVED, CLOSED, SETTLED
 from cascade_memory.errors import EncoderMismatch, EpisodeClosed, StoreError, StoreUnwritable, UnknownEpisode
 from cascade_memory.testing.ledger_filters import LedgerFilters
 from cascade_memory.testing.ledger_material import VECTOR

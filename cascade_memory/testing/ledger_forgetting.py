@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cascade_memory.domain.actions import NewAction
+from cascade_memory.domain import NewAction
 from cascade_memory.errors import NamespaceForgotten
 from cascade_memory.testing.ledger_material import LedgerMaterial
 

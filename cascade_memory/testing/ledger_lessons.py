@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cascade_memory.domain.records import Column, Opinion
-from cascade_memory.domain.trajectory import Solution
+from cascade_memory.domain import Column, Opinion, Solution
 from cascade_memory.ports import Feedback
 from cascade_memory.testing.ledger_material import LedgerMaterial
 

@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cascade_memory.domain.digests import digest, pair_key
-from cascade_memory.domain.records import NewCase, RecallRecord, Settlement
-from cascade_memory.domain.trajectory import Solution
+from cascade_memory.domain import NewCase, RecallRecord, Settlement, Solution, digest, pair_key
 from cascade_memory.ports import Ledger
 
 VECTOR = np.array([0.6, 0.8], np.float32)

@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from cascade_memory.domain.signed import Signed, Times, is_key, read, sign
+from cascade_memory.domain import Signed, Times, is_key, read, sign
 from cascade_memory.errors import AlreadyRewarded, TicketRefused
 from cascade_memory.ports import Ledger
 from cascade_memory.testing.ledger_material import LedgerMaterial

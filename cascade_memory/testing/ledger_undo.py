@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from cascade_memory import Case
-from cascade_memory.domain.actions import NewAction
-from cascade_memory.domain.provenance import Wanted
+from cascade_memory.domain import NewAction, Wanted
 from cascade_memory.ports import Ledger
 from cascade_memory.testing.ledger_material import LedgerMaterial
 

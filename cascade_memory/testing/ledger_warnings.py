@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cascade_memory.domain.actions import AuditEntry, NewAction
-from cascade_memory.domain.failure_warning import Blame, Check, Tally, WarningDecision
-from cascade_memory.domain.provenance import Wanted
+from cascade_memory.domain import AuditEntry, Blame, Check, NewAction, Tally, Wanted, WarningDecision
 from cascade_memory.errors import EpisodeClosed, UndoRefused, UnknownEpisode, UnknownWarning
 from cascade_memory.ports import Ledger
 from cascade_memory.testing.ledger_material import VECTOR, LedgerMaterial

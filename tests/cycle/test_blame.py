@@ -9,7 +9,7 @@ import pytest
 from cascade_memory import Step, Trajectory
 from cascade_memory.cycle.action_words import is_same_mistake
 from cascade_memory.cycle.advising import advice_text
-from cascade_memory.cycle.blame import Solved, blame, came_again
+from cascade_memory.cycle.blame import Solved, blamed_step, came_again
 from cascade_memory.cycle.mishaps import is_error_of_the_world
 from cascade_memory.domain.failure_warning import Blame, FailureWarning
 
@@ -25,7 +25,7 @@ def do(action: str, seen: str = "ok", *, failed: bool = False) -> Step:
 
 
 def blamed(*steps: Step, near: tuple[Solved, ...] = (), task: str = TASK) -> Blame:
-    found = blame(task, Trajectory(steps), near)
+    found = blamed_step(task, Trajectory(steps), near)
     assert found is not None
     return found
 
@@ -99,7 +99,7 @@ def test_a_call_that_a_person_refused_comes_first():
 
 
 def test_a_page_that_speaks_of_users_who_reject_things_is_no_refusal():
-    assert blame(TASK, Trajectory([do("open the forum", "a user rejected the offer")])) is None
+    assert blamed_step(TASK, Trajectory([do("open the forum", "a user rejected the offer")])) is None
 
 
 # -- no step can be blamed ---------------------------------------------------------------------------------------------
@@ -124,13 +124,13 @@ WORLD = (
 
 @pytest.mark.parametrize("seen", WORLD)
 def test_errors_of_the_world_are_nobody_s_mistake(seen: str):
-    assert blame(TASK, Trajectory([do("look"), sql("SELECT a FROM t", seen, failed=True)])) is None
+    assert blamed_step(TASK, Trajectory([do("look"), sql("SELECT a FROM t", seen, failed=True)])) is None
 
 
 @pytest.mark.parametrize("seen", WORLD[:4])
 def test_where_the_world_ended_the_run_nothing_before_it_is_blamed(seen: str):
     steps = [sql("SELECT nme FROM t", "no such column: nme", failed=True), sql("SELECT a FROM t", seen, failed=True)]
-    assert blame(TASK, Trajectory(steps), [solved(TASK, "look")]) is None
+    assert blamed_step(TASK, Trajectory(steps), [solved(TASK, "look")]) is None
 
 
 @pytest.mark.parametrize("seen", WORLD[:4])
@@ -152,29 +152,29 @@ MISTAKES = (
 
 @pytest.mark.parametrize("seen", MISTAKES)
 def test_what_only_sounds_like_the_world_is_a_mistake(seen: str):
-    assert blame(TASK, Trajectory([do("cancel the order of timeouts", seen, failed=True)])) is not None
+    assert blamed_step(TASK, Trajectory([do("cancel the order of timeouts", seen, failed=True)])) is not None
 
 
 def test_a_call_that_succeeded_when_it_was_repeated_is_not_blamed():
-    assert blame(TASK, Trajectory([sql("SELECT a FROM t", "locked", failed=True), sql("SELECT a FROM t")])) is None
+    assert blamed_step(TASK, Trajectory([sql("SELECT a FROM t", "locked", failed=True), sql("SELECT a FROM t")])) is None
 
 
 def test_a_run_without_a_failed_call_and_without_a_solved_run_beside_it_has_no_blame():
-    assert blame(TASK, Trajectory([do("look"), do("go north")])) is None
+    assert blamed_step(TASK, Trajectory([do("look"), do("go north")])) is None
 
 
 def test_a_call_that_nothing_tells_from_others_of_its_tool_is_not_blamed():
     step = Step(tool="get_order", arguments={"id": 17}, observation="order 17 not found", failed=True)
-    assert blame(TASK, Trajectory([step])) is None
+    assert blamed_step(TASK, Trajectory([step])) is None
 
 
 def test_thoughts_alone_have_no_blame():
-    assert blame(TASK, Trajectory([Step(thought="hm"), Step(thought="no idea", failed=True)])) is None
+    assert blamed_step(TASK, Trajectory([Step(thought="hm"), Step(thought="no idea", failed=True)])) is None
 
 
 def test_a_warning_is_never_blamed():
     text = advice_text(FailureWarning(id="w", namespace="n", query="q", action="a", happened="h"))
-    assert blame(TASK, Trajectory([sql("SELECT nme FROM t", text, failed=True)])) is None
+    assert blamed_step(TASK, Trajectory([sql("SELECT nme FROM t", text, failed=True)])) is None
 
 
 # -- what solved runs say -----------------------------------------------------------------------------------------------
@@ -185,14 +185,14 @@ MUG = "heat the mug and put it on the shelf"
 
 def test_a_run_in_which_nothing_failed_has_no_blame_wherever_it_leaves_one_that_worked():
     near = solved(MUG, "take mug 1", "open microwave 1", "heat mug 1 with microwave 1", "put mug 1 on shelf 2")
-    assert blame(EGG, Trajectory([do("take egg 3"), do("put egg 3 in fridge 1"), do("stop")]), [near]) is None
+    assert blamed_step(EGG, Trajectory([do("take egg 3"), do("put egg 3 in fridge 1"), do("stop")]), [near]) is None
 
 
 def test_an_action_that_failed_here_and_works_elsewhere_is_not_blamed_unless_the_world_says_what_is_wrong():
     failed = do("go to shelf 1", "Nothing happens.", failed=True)
     assert blamed(failed, task=EGG).action == "go to shelf 1"
     near = solved(MUG, "go to shelf 2", "take mug 1")
-    assert blame(EGG, Trajectory([failed]), [near]) is None
+    assert blamed_step(EGG, Trajectory([failed]), [near]) is None
 
 
 # -- whether it came again ---------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cascade_memory.cycle.blame import blame
+from cascade_memory.cycle.blame import blamed_step
 from cascade_memory.cycle.places import Call, Mistake
 from cascade_memory.domain.failure_warning import Blame
 from cascade_memory.domain.trajectory import Step, Trajectory
@@ -37,7 +37,7 @@ def test_what_is_no_call_has_no_place_and_is_compared_by_its_words(arguments: st
 
 
 def _mistake(action: str, happened: str) -> Mistake:
-    found = blame("tidy up", Trajectory([Step(action=action, observation=happened, failed=True)]))
+    found = blamed_step("tidy up", Trajectory([Step(action=action, observation=happened, failed=True)]))
     assert found is not None
     return Mistake(found)
 
@@ -57,7 +57,7 @@ def test_where_a_message_names_a_word_a_longer_action_with_that_word_is_the_mist
 @pytest.mark.parametrize("happened", ["syntax error", "", "failed"])
 def test_the_same_holds_for_calls_of_tools(happened: str):
     step = Step(tool="sql", arguments={"db": "farm", "q": "SELECT size FROM t", "rows": 3}, observation=happened, failed=True)
-    found = blame("list the sizes", Trajectory([step]))
+    found = blamed_step("list the sizes", Trajectory([step]))
     assert found is not None
     mistake = Mistake(found)
     assert mistake.is_repeated(Call(Step(tool="sql", arguments={"db": "farm", "q": "select size from t", "rows": 9})))
@@ -67,7 +67,7 @@ def test_the_same_holds_for_calls_of_tools(happened: str):
 
 def test_what_a_person_refused_is_also_the_mistake_in_a_longer_call():
     step = Step(tool="shell", arguments={"command": "rm -r data"}, observation="The user rejected this call.", failed=True)
-    found = blame("free some space", Trajectory([step]))
+    found = blamed_step("free some space", Trajectory([step]))
     assert found is not None
     assert found.why == "refused"
     assert Mistake(found).is_repeated(Call(Step(tool="shell", arguments={"command": "rm -r data && echo done"})))
@@ -76,13 +76,13 @@ def test_what_a_person_refused_is_also_the_mistake_in_a_longer_call():
 @pytest.mark.parametrize(("given", "about"), [({"q": "SELECT size FROM t"}, {}), ({}, {})])
 def test_a_call_that_is_only_written_out_is_the_same_call(given: dict[str, str], about: dict[str, str]):
     said = 'sql({"q": "SELECT size FROM t"})'
-    found = blame("t", Trajectory([Step(said, "syntax error", tool="sql", arguments=given, failed=True)]))
+    found = blamed_step("t", Trajectory([Step(said, "syntax error", tool="sql", arguments=given, failed=True)]))
     assert found is not None
     assert Mistake(found).is_repeated(Call(Step(said, tool="sql", arguments=about)))
 
 
 def test_a_call_that_failed_without_arguments_is_not_the_one_with_them():
-    found = blame("t", Trajectory([Step(tool="search", observation="missing 1 required argument", failed=True)]))
+    found = blamed_step("t", Trajectory([Step(tool="search", observation="missing 1 required argument", failed=True)]))
     assert found is not None
     assert Mistake(found).is_repeated(Call(Step(tool="search")))
     assert not Mistake(found).is_repeated(Call(Step(tool="search", arguments={"q": "Turing"})))
@@ -95,7 +95,7 @@ def test_whatever_was_stored_it_can_be_compared(arguments: str):
 
 
 def test_who_knows_what_a_message_has_named_that_was_cut_short():
-    found = blame("t", Trajectory([Step("show nme", "x" * 500 + " show nme " + "y" * 500, failed=True)]))
+    found = blamed_step("t", Trajectory([Step("show nme", "x" * 500 + " show nme " + "y" * 500, failed=True)]))
     assert found is not None
     assert Mistake(found).is_repeated(Call(Step("show nme and age")))
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import pytest
 
 from cascade_memory import CascadeMemory, Step
-from cascade_memory.cycle.blame import blame
+from cascade_memory.cycle.blame import blamed_step
 from cascade_memory.cycle.places import Call, Mistake, stands
 from cascade_memory.cycle.tables import tables_in, words_before
 from cascade_memory.domain.trajectory import Trajectory
 
 
 def _mistake(action: str, happened: str) -> Mistake:
-    found = blame("count", Trajectory([Step(action=action, observation=happened, failed=True)]))
+    found = blamed_step("count", Trajectory([Step(action=action, observation=happened, failed=True)]))
     assert found is not None
     return Mistake(found)
 
@@ -50,7 +50,7 @@ NO_TABLE = _query("SELECT name FROM country ORDER BY size", happened="no such ta
     ],
 )
 def test_a_table_that_is_missing_says_nothing_of_a_column(sql: str, repeats: bool):
-    found = blame("list the names", Trajectory([NO_TABLE]))
+    found = blamed_step("list the names", Trajectory([NO_TABLE]))
     assert found is not None
     assert found.words == ("country",)
     assert Mistake(found).is_repeated(Call(_query(sql))) is repeats
@@ -137,7 +137,9 @@ def test_a_word_that_is_also_a_column_or_said_to_be_one_is_no_table(wrong: str, 
     ],
 )
 def test_a_function_and_the_grammar_are_the_same_in_all_databases(happened: str, counts: bool):
-    found = blame("count", Trajectory([_query("SELECT YEAR(d) FROM orders", database="shop", happened=happened, failed=True)]))
+    found = blamed_step(
+        "count", Trajectory([_query("SELECT YEAR(d) FROM orders", database="shop", happened=happened, failed=True)])
+    )
     assert found is not None
     assert stands(Mistake(found), 0.5, Call(_query("SELECT YEAR(sown) FROM crops", database="farm")), []) is counts
 
@@ -154,7 +156,7 @@ def test_a_schema_is_no_table_and_its_table_is_one():
 
 def test_the_words_of_one_argument_do_not_follow_those_of_another():
     step = Step(tool="t", arguments={"mode": "copy from", "name": "alpha"}, observation="unknown: alpha", failed=True)
-    found = blame("copy", Trajectory([step]))
+    found = blamed_step("copy", Trajectory([step]))
     assert found is not None
     assert Mistake(found).is_repeated(Call(Step(tool="t", arguments={"name": "alpha", "mode": "copy"})))
 

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from cascade_memory import CascadeMemory
-from cascade_memory.domain.vigilance import OFF, Vigilance
+from cascade_memory.domain import OFF, Vigilance
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.attacks.actors import ACTORS, Attackers
 from cascade_memory.evaluation.attacks.streams import Attacked, attacked
@@ -18,7 +18,7 @@ from cascade_memory.evaluation.bench.methods import KNOWN
 from cascade_memory.evaluation.bench.plan import ALONE, MATCHED, MISLED, PROCEDURES, Run
 from cascade_memory.evaluation.bench.stage import Folders
 from cascade_memory.evaluation.solver import Attempt
-from cascade_memory.memory.memory import Memory
+from cascade_memory.memory import Memory
 
 KINDS: Mapping[str, str] = {
     "unique": "made-up procedures, each worded differently",

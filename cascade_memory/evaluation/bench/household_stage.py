@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cascade_memory.domain.private_files import open_own
+from cascade_memory.domain import open_own
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import ALONE_REUSE, ASIDE, Run
 from cascade_memory.evaluation.bench.stage import Folders, Stage, best_embedder, order_of, solved_alone

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from cascade_memory.domain.explanation import Candidate
+from cascade_memory.domain import Candidate
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.stage import Stage
 from cascade_memory.evaluation.solver import Attempt
 from cascade_memory.evaluation.stream import Step, play
-from cascade_memory.memory.memory import Memory
+from cascade_memory.memory import Memory
 
 BUDGET = 10  # the human may be asked about one task in ten
 QUEUE, PERCENTILE = 16, 10

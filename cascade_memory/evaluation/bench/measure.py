@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from cascade_memory.domain.validation import MAX_SOLUTION_CHARS, check_query, check_text
+from cascade_memory.domain import MAX_SOLUTION_CHARS, check_query, check_text
 from cascade_memory.errors import InvalidInput, ModelUnavailable
 from cascade_memory.evaluation.bench.conditions import CLEAN, rewards_named
 from cascade_memory.evaluation.bench.human import HUMAN

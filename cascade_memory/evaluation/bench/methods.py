@@ -9,11 +9,11 @@ from typing import Any
 from cascade_memory import CascadeMemory
 from cascade_memory.assembly import rankers
 from cascade_memory.bandit import UpperConfidence
-from cascade_memory.domain.case_text import CaseText
+from cascade_memory.domain import CaseText
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench import rules
 from cascade_memory.evaluation.bench.on_reranker import RERANKED
-from cascade_memory.memory.memory import Memory
+from cascade_memory.memory import Memory
 from cascade_memory.ports import Embedder
 
 _ALWAYS = {"abstain": False}

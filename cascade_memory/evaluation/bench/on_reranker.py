@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cascade_memory import Ranker
-from cascade_memory.assembly.rankers import cross_encoder
-from cascade_memory.bandit import LinLogUCB, NeuralLinUCB, NeuralLogUCB, Schedule, ThompsonSampling
-from cascade_memory.bandit.credit import credit_all
+from cascade_memory.assembly import cross_encoder
+from cascade_memory.bandit import LinLogUCB, NeuralLinUCB, NeuralLogUCB, Schedule, ThompsonSampling, credit_all
 
 _PAPER: dict[str, Any] = {"credit": credit_all}  # each of k cases gets the reward
 

@@ -22,7 +22,7 @@ from cascade_memory.evaluation.bench.stage import Folders, Stage, Staging
 from cascade_memory.evaluation.bench.stages import stage_for
 from cascade_memory.evaluation.stream import Step
 from cascade_memory.evaluation.stream import play as play_task
-from cascade_memory.memory.memory import Memory
+from cascade_memory.memory import Memory
 
 
 def play(run: Run, folders: Folders, staged: Staging = stage_for, *, told: bool = False) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from cascade_memory.domain.private_files import append_after
+from cascade_memory.domain import append_after
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import SHUFFLED, Run
 

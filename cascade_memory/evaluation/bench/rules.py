@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory import Ranker
-from cascade_memory.assembly.rankers import light
+from cascade_memory.assembly import light
 from cascade_memory.bandit import SimilarityPolicy, plain_choice
-from cascade_memory.encoders import FEATURES, CosineEncoder, LightEncoder
-from cascade_memory.encoders.lexical import Rarity, word_terms
+from cascade_memory.encoders import FEATURES, CosineEncoder, LightEncoder, Rarity, word_terms
 from cascade_memory.ports import Candidates, Choice, Query, Slate
 
 Scores = NDArray[np.float64]

@@ -11,14 +11,14 @@ from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 
-from cascade_memory.assembly.owner_lock import OwnerLock
+from cascade_memory.assembly import OwnerLock
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import Run
 from cascade_memory.evaluation.bench.play import play
 from cascade_memory.evaluation.bench.rows import Row, Rows, circumstances
 from cascade_memory.evaluation.bench.stage import Folders, Staging
 from cascade_memory.evaluation.bench.stages import prepare, stage_for
-from cascade_memory.memory.progress import progress_bar
+from cascade_memory.memory import progress_bar
 
 
 def run(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from cascade_memory.encoders.text_model.files import digest_of, folder_of_model
+from cascade_memory.encoders import digest_of, folder_of_model
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.human import HUMAN
 from cascade_memory.evaluation.bench.methods import KNOWN, parameters_of

@@ -12,10 +12,8 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.domain.case_text import CaseText
-from cascade_memory.encoders import HashingEmbedder
-from cascade_memory.encoders.minilm import default_embedder, is_installed
-from cascade_memory.encoders.text_model.embedder import TextModelEmbedder
+from cascade_memory.domain import CaseText
+from cascade_memory.encoders import HashingEmbedder, TextModelEmbedder, default_embedder, is_installed
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import ALONE, ALONE_REUSE, FILE, MATCHED, MISLED, Run
 from cascade_memory.evaluation.bundled import DIFFERS, bundled_data

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cascade_memory.domain.private_files import open_own
+from cascade_memory.domain import open_own
 
 
 def whole_lines(file: Path) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from cascade_memory.domain.validation import check_query
+from cascade_memory.domain import check_query
 from cascade_memory.errors import InvalidInput
 
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cascade_memory import Step, Trajectory
-from cascade_memory.domain.private_files import open_own
+from cascade_memory.domain import open_own
 from cascade_memory.evaluation.environments.kept_lines import add_line, whole_lines
 from cascade_memory.evaluation.environments.scienceworld import LIMITS, Place, ScienceWorld, room_of
-from cascade_memory.memory.progress import progress_bar
+from cascade_memory.memory import progress_bar
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from cascade_memory.domain.private_files import open_own
+from cascade_memory.domain import open_own
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.environments.kept_lines import add_line, whole_lines
 from cascade_memory.evaluation.environments.published import published_rows
 from cascade_memory.evaluation.environments.scienceworld import ALL_LIMITS, Place, ScienceWorld
-from cascade_memory.memory.progress import progress_bar
+from cascade_memory.memory import progress_bar
 
 PUBLISHED = Path("scienceworld", "scienceworld.jsonl")  # the paper's own stream, as DTLBench names it
 # The paper drew "approximately 200 variations" of each type, 1,857 tasks in all. 200 of each, where there are so many, would be

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cascade_memory.domain.private_files import open_own
+from cascade_memory.domain import open_own
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.gradient.records import Record, from_json, to_json
 

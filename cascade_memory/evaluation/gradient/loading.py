@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from cascade_memory.encoders.quiet import quiet_loading
+from cascade_memory.encoders import quiet_loading
 from cascade_memory.errors import InvalidInput, MissingExtra
 from cascade_memory.evaluation.gradient.peak_memory import PeakMemory
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from cascade_memory import RecalledCase
-from cascade_memory.cycle.chat_turns import Show
+from cascade_memory.cycle import Show
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import Run
 from cascade_memory.evaluation.bench.stage import Folders, Stage, embedded, in_order

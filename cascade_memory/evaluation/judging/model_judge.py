@@ -8,7 +8,7 @@ from pathlib import Path
 from cascade_memory.errors import ModelUnavailable
 from cascade_memory.evaluation.model.asking import Asking
 from cascade_memory.evaluation.model.chat import Message
-from cascade_memory.rewards.verdict import verdict_in, verdict_question
+from cascade_memory.rewards import verdict_in, verdict_question
 
 _TRIES = 3
 

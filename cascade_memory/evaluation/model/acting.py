@@ -8,9 +8,8 @@ from itertools import accumulate
 from typing import Protocol, runtime_checkable
 
 from cascade_memory import RecalledCase, Step, Trajectory, clean_text
-from cascade_memory.cycle.chat_turns import NOTHING, Show, is_only_text, said
-from cascade_memory.cycle.reuse import is_failure, render
-from cascade_memory.domain.trajectory import solution_text
+from cascade_memory.cycle import NOTHING, Show, is_failure, is_only_text, render, said
+from cascade_memory.domain import solution_text
 from cascade_memory.evaluation.model.asking import Asking
 from cascade_memory.evaluation.model.chat import Message, PromptTooLong
 from cascade_memory.evaluation.model.model_solver import as_answered, prompt

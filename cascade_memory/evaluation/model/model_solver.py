@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 from cascade_memory import RecalledCase, Step, Trajectory, clean_text
-from cascade_memory.cycle.chat_turns import Show, turns
-from cascade_memory.cycle.reuse import render
-from cascade_memory.domain.trajectory import solution_text
+from cascade_memory.cycle import Show, render, turns
+from cascade_memory.domain import solution_text
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.judging.answers import answer_in
 from cascade_memory.evaluation.judging.labels import normal

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cascade_memory.domain.private_files import open_own
+from cascade_memory.domain import open_own
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.model.chat import Message, PromptTooLong, Reply, ToolCall, Try
 

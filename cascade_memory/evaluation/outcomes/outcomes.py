@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from cascade_memory import RecalledCase
-from cascade_memory.assembly.owner_lock import OwnerLock
-from cascade_memory.cycle.chat_turns import Show
-from cascade_memory.domain.private_files import check_one_name
-from cascade_memory.domain.trajectory import solution_text
+from cascade_memory.assembly import OwnerLock
+from cascade_memory.cycle import Show
+from cascade_memory.domain import check_one_name, solution_text
 from cascade_memory.errors import InvalidInput, ModelUnavailable
 from cascade_memory.evaluation.model.chat import Chat, Message, Note, PromptTooLong, Reply, TakesTools, Try
 from cascade_memory.evaluation.outcomes.table import Head, Outcome, OutcomeFile, worth

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from cascade_memory.domain.private_files import append_after, open_plain
+from cascade_memory.domain import append_after, open_plain
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.model.chat import PromptTooLong, Reply, ToolCall
 

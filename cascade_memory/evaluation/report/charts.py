@@ -16,8 +16,7 @@ from cascade_memory.evaluation.report.asked import note
 from cascade_memory.evaluation.report.differences import ENOUGH
 from cascade_memory.evaluation.report.drawing import Chart, Panel, brief
 from cascade_memory.evaluation.report.section import Section, bits
-from cascade_memory.looks.figure import End, EndNames
-from cascade_memory.looks.palette import OTHER, looks, strong
+from cascade_memory.looks import OTHER, End, EndNames, looks, strong
 
 _BESIDE = 0.014  # between two bars, as a part of the width
 _NAMES = 9.0  # points

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cascade_memory.looks.figure import EndNames, new_figure, saved, styled
-from cascade_memory.looks.palette import Look, with_variables
+from cascade_memory.looks import EndNames, Look, new_figure, saved, styled, with_variables
 
 _COLUMNS = 2
 _WIDTH = 4.3  # inches; a phone shows a panel at about this size

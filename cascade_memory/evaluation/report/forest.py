@@ -11,7 +11,7 @@ from cascade_memory.evaluation.report.asked import note
 from cascade_memory.evaluation.report.differences import comparable, on_average, on_task
 from cascade_memory.evaluation.report.drawing import Chart, Panel, brief
 from cascade_memory.evaluation.report.section import Section, solved
-from cascade_memory.looks.palette import INK, legend, looks, strong
+from cascade_memory.looks import INK, legend, looks, strong
 
 AVERAGE = "average"
 

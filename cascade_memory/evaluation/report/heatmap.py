@@ -13,7 +13,7 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.rows import Row
 from cascade_memory.evaluation.report.drawing import Chart, Panel
 from cascade_memory.evaluation.report.section import Section, sections, solved
-from cascade_memory.looks.palette import BLACK, FRAME, WHITE
+from cascade_memory.looks import BLACK, FRAME, WHITE
 
 _UNTUNED = "the method's own"
 

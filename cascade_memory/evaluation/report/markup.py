@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 
 from cascade_memory.evaluation.report.drawing import Chart, svg
-from cascade_memory.looks.palette import Look, as_variable
+from cascade_memory.looks import Look, as_variable
 
 _SIGNS = {"more": "▲", "fewer": "▼", "open": "●"}  # colours alone are not enough for colour-blind readers
 

@@ -15,7 +15,7 @@ from cascade_memory.evaluation.report.markup import chart, folded, heading, para
 from cascade_memory.evaluation.report.names import names
 from cascade_memory.evaluation.report.section import Section, solved_last_fifth, solved_of_the_rest
 from cascade_memory.evaluation.report.words import solver_in_words
-from cascade_memory.looks.palette import page_variables
+from cascade_memory.looks import page_variables
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 

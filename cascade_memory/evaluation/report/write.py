@@ -13,7 +13,7 @@ from cascade_memory.evaluation.report.drawing import Chart, png
 from cascade_memory.evaluation.report.heatmap import tried
 from cascade_memory.evaluation.report.page import page
 from cascade_memory.evaluation.report.section import Section, sections
-from cascade_memory.looks.figure import need_matplotlib
+from cascade_memory.looks import need_matplotlib
 
 PAGE = "index.html"
 

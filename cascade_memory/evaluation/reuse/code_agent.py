@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cascade_memory import RecalledCase, Step, Trajectory
-from cascade_memory.domain.trajectory import Solution
+from cascade_memory.domain import Solution
 from cascade_memory.evaluation.environments.hospital.questions import Question
 from cascade_memory.evaluation.environments.hospital.records import ROUNDS, Records
 from cascade_memory.evaluation.environments.hospital.rounds import play_rounds

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cascade_memory import Trajectory
-from cascade_memory.domain.sqlite_files import connect
+from cascade_memory.domain import connect
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cascade_memory.domain.sqlite_files import connect
+from cascade_memory.domain import connect
 
 
 @dataclass(frozen=True, slots=True)

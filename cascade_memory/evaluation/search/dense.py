@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.assembly.owner_lock import OwnerLock
+from cascade_memory.assembly import OwnerLock
 from cascade_memory.evaluation.search.passages import Passage
-from cascade_memory.memory.progress import progress_bar
+from cascade_memory.memory import progress_bar
 from cascade_memory.ports import Embedder
 
 _BATCH = 512

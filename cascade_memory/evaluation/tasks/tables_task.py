@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from cascade_memory.domain.sqlite_files import connected
+from cascade_memory.domain import connected
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.judging.sql import QueryFailed, QueryTookTooLong, schema_of
 from cascade_memory.evaluation.tasks.sql_task import SQLTask

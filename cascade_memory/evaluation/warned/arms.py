@@ -9,7 +9,7 @@ from cascade_memory import CascadeMemory, FailureWarning
 from cascade_memory.evaluation.warned.book import Book
 from cascade_memory.evaluation.warned.listening import NEVER, Act, Ask, Listener, Told
 from cascade_memory.evaluation.warned.plan import Arm
-from cascade_memory.memory.memory import Memory
+from cascade_memory.memory import Memory
 from cascade_memory.ports import Embedder
 
 

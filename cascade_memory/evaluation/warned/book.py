@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory import FailureWarning, Step, Trajectory
-from cascade_memory.cycle.blame import Solved, blame
-from cascade_memory.cycle.places import CLEARLY, Call, Mistake
-from cascade_memory.domain.failure_warning import Blame
+from cascade_memory.cycle import CLEARLY, Call, Mistake, Solved, blamed_step
+from cascade_memory.domain import Blame
 from cascade_memory.evaluation.warned.listening import Act
 
 _NEAR, _ALIKE = 16, 0.3  # solved tasks that a failure is compared with, and the least cosine to them: as the memory has it
@@ -40,7 +39,7 @@ class Book:
             self._solved.append(Solved(case=None, query=query, run=done))
             self._vectors.append(vector)
             return None
-        mistake = blame(query, done, self._near(vector))
+        mistake = blamed_step(query, done, self._near(vector))
         if mistake is None:
             return None
         known = mistake.group in self.known
@@ -89,4 +88,4 @@ class Book:
 def _again(warning: FailureWarning) -> Blame | None:
     """Blame the step of a warning once more, for its words."""
     step = Step(action=warning.action, tool=warning.tool, observation=warning.happened, failed=True)
-    return blame(warning.query, Trajectory([step]))
+    return blamed_step(warning.query, Trajectory([step]))

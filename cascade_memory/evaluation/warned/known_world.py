@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from cascade_memory.domain.sqlite_files import connect
+from cascade_memory.domain import connect
 
 
 class RealWorld(Protocol):

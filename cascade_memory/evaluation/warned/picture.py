@@ -15,8 +15,7 @@ from cascade_memory.evaluation.report.drawing import Chart, Panel, png
 from cascade_memory.evaluation.warned.listening import NEVER
 from cascade_memory.evaluation.warned.plan import ARMS, NOTHING
 from cascade_memory.evaluation.warned.table import MEASURES, differences
-from cascade_memory.looks.figure import need_matplotlib
-from cascade_memory.looks.palette import INK, looks
+from cascade_memory.looks import INK, looks, need_matplotlib
 
 
 def draw(rows: Sequence[Row], target: Path) -> None:

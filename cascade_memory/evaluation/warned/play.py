@@ -17,7 +17,7 @@ from cascade_memory.evaluation.warned.arms import listener_of, memory_of
 from cascade_memory.evaluation.warned.book import Book
 from cascade_memory.evaluation.warned.plan import ARMS, heeds_of
 from cascade_memory.evaluation.warned.stages import WarnedStage, warned_stage
-from cascade_memory.memory.memory import Memory
+from cascade_memory.memory import Memory
 
 
 def play(run: Run, folders: Folders) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from cascade_memory.domain.sqlite_files import connect
+from cascade_memory.domain import connect
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.environments.hospital.templates import KINDS, Kind
 from cascade_memory.evaluation.tasks.task import read_items

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cascade_memory import Step, Trajectory
-from cascade_memory.domain.trajectory import capped
+from cascade_memory.domain import capped
 from cascade_memory.evaluation.environments.hospital.answers import is_right
 from cascade_memory.evaluation.environments.hospital.records import ROUNDS
 from cascade_memory.evaluation.environments.sandbox.sandbox import Ran

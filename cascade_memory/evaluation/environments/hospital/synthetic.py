@@ -10,7 +10,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from cascade_memory.domain.sqlite_files import connect
+from cascade_memory.domain import connect
 from cascade_memory.evaluation.environments.hospital.admission import Stay
 from cascade_memory.evaluation.environments.hospital.tables import NOW, TABLES
 from cascade_memory.evaluation.environments.hospital.vocabulary import (

@@ -10,13 +10,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from cascade_memory.domain.private_files import open_own
+from cascade_memory.domain import open_own
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.environments.household.engine import Engine
 from cascade_memory.evaluation.environments.household.pddl import problem
 from cascade_memory.evaluation.environments.household.rooms import LAMP, PLACES, Scene, draw_scene
 from cascade_memory.evaluation.tasks.task import Item, read_items
-from cascade_memory.memory.progress import progress_bar
+from cascade_memory.memory import progress_bar
 
 LISTING, GAME = "games.jsonl", "game.tw-pddl"
 _DEVICES = {"clean": "sinkbasin", "heat": "microwave", "cool": "fridge"}

@@ -17,7 +17,7 @@ from cascade_memory.evaluation.environments.household.games import GAME, Game
 from cascade_memory.evaluation.environments.household.rooms import PLACES
 from cascade_memory.evaluation.environments.kept_lines import add_line, whole_lines
 from cascade_memory.evaluation.environments.published import published_rows
-from cascade_memory.memory.progress import progress_bar
+from cascade_memory.memory import progress_bar
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -1,0 +1,58 @@
+"""The benchmark, the contract tests and the inspector take public names only: what a room offers, and no file inside it."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "cascade_memory"
+SATELLITES = ("evaluation", "inspector", "testing")
+ROOMS = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
+
+
+def imports(path: Path) -> Iterator[tuple[str, str]]:
+    """Return the names that a file imports from this package, with the module that each comes from."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("cascade_memory"):
+            yield from ((str(node.module), alias.name) for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names if alias.name.startswith("cascade_memory"))
+
+
+@pytest.mark.parametrize("satellite", SATELLITES)
+def test_a_satellite_takes_nothing_from_inside_another_room(satellite: str):
+    found = [
+        f"{path.relative_to(PACKAGE)}: {module}.{name}"
+        for path in sorted((PACKAGE / satellite).rglob("*.py"))
+        for module, name in imports(path)
+        if module.count(".") > 1 and module.split(".")[1] != satellite
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("room", [room for room in ROOMS if "door(" in (PACKAGE / room / "__init__.py").read_text()])
+def test_a_room_offers_what_type_checkers_see_there_and_nothing_that_nobody_takes(room: str):
+    module = importlib.import_module(f"cascade_memory.{room}")
+    written = {name for home, name in imports(PACKAGE / room / "__init__.py") if home.count(".") > 1}
+    offered = {name for name in dir(module) if not name.startswith("_")} - {"TYPE_CHECKING", "annotations", "door"}
+    files = {path.stem for path in (PACKAGE / room).iterdir()}
+    assert written <= offered
+    assert offered - written <= files  # a file that was imported is an attribute as well
+    assert all(getattr(module, name) is not None for name in written)
+    taken = {
+        name
+        for satellite in SATELLITES
+        for path in (PACKAGE / satellite).rglob("*.py")
+        for home, name in imports(path)
+        if home == f"cascade_memory.{room}"
+    }
+    assert written - taken == set()
+
+
+def test_a_name_that_a_room_does_not_offer_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'Bogus'"):
+        importlib.import_module("cascade_memory.looks").Bogus  # noqa: B018
