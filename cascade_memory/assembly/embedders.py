@@ -76,6 +76,6 @@ def _by_identity(identity: str) -> Embedder:
     if identity.startswith("all-MiniLM-L6-v2@"):
         raise EncoderMismatch(
             f"this memory was written with all-MiniLM-L6-v2 on PyTorch ({identity}), which is no longer the default: embed its "
-            "cases again with cascade-memory reindex PATH --embedder minilm"
+            "cases again with cascade-memory data reindex PATH --embedder minilm"
         )
     raise EncoderMismatch(f"this folder was written with the embedder {identity!r}; pass that one as embedder=")

@@ -130,7 +130,7 @@ def ledger_path(folder: Path) -> Path:
     make_private(folder / LOCK)
     lost = not path.exists() or path.stat().st_size == 0
     if lost and (folder / RESTORING).exists():
-        raise StoreCorrupt(f"restoring {folder} was interrupted; repeat: cascade-memory restore BACKUP {folder} --replace")
+        raise StoreCorrupt(f"restoring {folder} was interrupted; repeat: cascade-memory data restore BACKUP {folder} --replace")
     if lost and any((folder / name).exists() for name in (SNAPSHOTS, CHROMA)):
         raise StoreCorrupt(
             f"{path} is missing or empty although {folder} was in use; restore it from a backup, or move the folder away"

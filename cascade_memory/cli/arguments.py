@@ -1,8 +1,9 @@
-"""What a command line may say: numbers within their limits. What is refused is quoted as far as it fits on a screen."""
+"""What a command line may say: commands, and numbers in their limits. A refusal quotes as much as fits on a screen."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -13,11 +14,16 @@ _LONGEST = 2_000  # characters of a refusal
 
 
 class Parser(argparse.ArgumentParser):
-    """Refuses arguments that quote too much or that argparse misreads."""
+    """Refuses arguments that quote too much or that argparse misreads. Where a command is missing, it lists the commands."""
+
+    needs_command = False
 
     def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride] - of an overload
         """Refuse ``--`` as a value: argparse takes it away, and passes a list."""
         given = list(args or ())
+        if self.needs_command and not given:
+            self.print_help(sys.stderr)
+            self.exit(2, f"\n{self.prog}: error: a command is missing\n")
         if given.count("--") > 1 or any(text.startswith("--") and text.endswith("=--") for text in given):
             self.error("-- cannot be a value; the path of a file with this name is ./--")
         return super().parse_known_args(args, namespace)

@@ -4,19 +4,39 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
-from cascade_memory.cli import bench_attacks, bench_own, bench_paper, bench_report, bench_setup, bench_warnings
-from cascade_memory.cli.bench_data import convert, data, folder_or_bundled, is_bundled
-from cascade_memory.cli.tables import print_table
-from cascade_memory.cli.targets import check_writable
-from cascade_memory.errors import InvalidInput
-from cascade_memory.evaluation.bench.plan import FILE, MISLED, REUSED, SUITES, Suite
+from cascade_memory.cli import bench_check, bench_data, bench_outcomes, bench_report, bench_run, planning
+from cascade_memory.cli.groups import Commands
+from cascade_memory.cli.tables import print_json, print_table
 
-__all__ = ["convert", "data", "games", "replay", "run", "tune"]
+
+def add(groups: Commands) -> None:
+    """Add the group."""
+    bench = groups.group("bench", "measure on streams of tasks whether a memory helps")
+    planning.add(bench)
+    bench_check.add(bench)
+    bench_outcomes.add(bench)
+    bench_data.add(bench)
+    _add_games(bench)
+    bench_run.add(bench)
+    _add_replay(bench)
+    bench_report.add(bench)
+
+
+def _add_games(bench: Commands) -> None:
+    command = bench.command("games", games, "generate the missing household games for ALFWorld's engine")
+    command.add_argument("--count", type=int, default=264, help="how many games the folder shall hold (default 264)")
+    command.add_argument("--seed", type=int, default=777, help="the same seed gives the same games")
+    about = "their folder; for bench run: ROWS.work/games"
+    command.add_argument("--out", type=Path, required=True, metavar="DIR", help=about)
+
+
+def _add_replay(bench: Commands) -> None:
+    about = "estimate the mean reward of another policy from the log of a memory"
+    command = bench.on_memory("replay", replay, about)
+    about = "a ranker such as similarity or zero-shot, or shadow"
+    command.add_argument("--policy", required=True, metavar="NAME", help=about)
 
 
 def games(options: argparse.Namespace) -> int:
@@ -28,116 +48,6 @@ def games(options: argparse.Namespace) -> int:
     return 0
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run a suite, or the chosen part of it, and print the results."""
-    if options.suite == bench_paper.NAME:
-        bench_own.check(options)
-        return bench_paper.run(options, bench_own.solver_of)
-    if options.suite == bench_attacks.NAME:
-        return bench_attacks.run(options)
-    if options.suite == bench_warnings.NAME:
-        return bench_warnings.run(options)
-    bench_own.check(options)
-    if bench_own.is_asked_for(options):
-        return bench_own.run(options)
-    # Not imported at the top: it would slow down every command, also a server on stdio, which clients start anew each time.
-    from cascade_memory.evaluation.bench.human import HUMAN
-    from cascade_memory.evaluation.bench.methods import KNOWN
-    from cascade_memory.evaluation.bench.rows import Rows
-    from cascade_memory.evaluation.bench.runner import run as run_all
-    from cascade_memory.evaluation.bench.stage import declared_of
-    from cascade_memory.evaluation.bench.stages import lacking
-
-    folder = folder_or_bundled(options.data)
-    suite = SUITES[options.suite]
-    methods = [*KNOWN, *HUMAN]
-    if missing := sorted(set(options.tasks or ()) - set(suite.tasks)):
-        raise InvalidInput(f"the suite {options.suite!r} has no {missing[0]!r}; it has {', '.join(suite.tasks)}")
-    if missing := sorted(set(options.methods or ()) - set(methods)):
-        raise InvalidInput(f"there is no {missing[0]!r}; there are {', '.join(methods)}")
-    absent = {name: why for name in options.tasks or suite.tasks if (why := lacking(name, folder)) is not None}
-    tasks = [name for name in options.tasks or suite.tasks if name not in absent]
-    if not tasks:
-        raise InvalidInput("; ".join(absent.values()))
-    suite = replace(
-        _under_conditions(suite, options, tasks),
-        tasks=tasks,
-        methods=options.methods or suite.methods,
-        seeds=suite.seeds if options.seeds is None else options.seeds,
-        limit=suite.limit if options.limit is None else options.limit,
-        order=FILE if options.order == FILE else "",
-    )
-    setup = bench_setup.setup_of(options)
-    kept, runs = Rows(options.out), [setup.of(one) for one in suite.runs()]
-    _check_embedder(kept.rows, options.out)
-    for one in runs:
-        kept.check_declared(asdict(one), declared_of(one))
-    check_writable(options.out, "--out")
-    progress = False if options.json else None
-    rows = run_all(runs, folder, options.out, jobs=options.jobs, progress=progress, models=setup.folders)
-    if options.json:
-        print(json.dumps(rows, ensure_ascii=False))
-        return 0
-    _print_success(rows)
-    _print_absent(absent, folder)
-    print(f"rows: {options.out}")
-    bench_report.report_if_possible(options.out, options.report)
-    return 0
-
-
-def _print_absent(absent: dict[str, str], folder: Path) -> None:
-    """Say which streams of the suite were left out. Without a folder of data, that is nearly all of them, in one sentence."""
-    if absent and is_bundled(folder):
-        print(
-            f"not played: {', '.join(absent)}. No folder of data is named (--data, or CASCADE_DATA), so only what comes with "
-            "the package was played. cascade-memory bench data says where to get the others, and how to convert them"
-        )
-        return
-    for why in absent.values():
-        print(f"not played: {why}")
-
-
-def _under_conditions(suite: Suite, options: argparse.Namespace, tasks: Sequence[str]) -> Suite:
-    """Return a suite under the conditions given on the command line; those that are not given stay its own."""
-    from cascade_memory.evaluation.bench.conditions import rewards_named, wrong_cases_named
-
-    if options.misled and (reused := [name for name in tasks if name in REUSED]):
-        raise InvalidInput(
-            f"--misled is a setting of the SIMULATED solver, which does not play {reused[0]!r}: choose other --tasks"
-        )
-    return replace(
-        suite,
-        rewards=[rewards_named(one) for one in options.rewards or suite.rewards],
-        wrong_cases=[wrong_cases_named(one) for one in options.wrong_cases or suite.wrong_cases],
-        misled=[None if one == MISLED else one for one in options.misled or suite.misled],
-    )
-
-
-def _check_embedder(rows: list[dict[str, Any]], out: Path) -> None:
-    """Refuse a file with rows for another default embedder; one that a row names itself is part of what identifies the row."""
-    from cascade_memory.evaluation.bench.stage import best_embedder
-
-    present = best_embedder().identity
-    default = (row.get("embedder") for row in rows if '"embedder"' not in str(row.get("models")))
-    other = next((embedder for embedder in default if embedder not in (None, present)), None)
-    if other is not None:
-        raise InvalidInput(f"{out} has rows for the embedder {other!r}, but the embedder is {present!r} now: name another file")
-
-
-_WHO = {
-    "simulated": "SIMULATED solver",
-    "reuse": "REUSE agent",
-    "reuse-map": "REUSE agent that only maps words",
-    "reuse-aside": "REUSE agent on tasks that are set aside for development",
-}
-
-
-def _print_success(rows: list[dict[str, Any]]) -> None:
-    """Print the tables of each solver, since figures of different solvers cannot be compared."""
-    for solver in dict.fromkeys(row["solver"] for row in rows):
-        bench_report.print_success(f"{_WHO[solver]}, no language model", [row for row in rows if row["solver"] == solver])
-
-
 def replay(options: argparse.Namespace) -> int:
     """Print the estimated mean reward of another policy, or why it cannot be estimated."""
     from cascade_memory.evaluation.replay import ONE_STEP
@@ -145,13 +55,8 @@ def replay(options: argparse.Namespace) -> int:
 
     found = replayed(options.path, options.policy, namespace=options.namespace)
     if options.json:
-        print(json.dumps(found.as_dict(), indent=2))
+        print_json(found.as_dict())
         return 0
     print_table(f"{options.policy} on the episodes of {options.path}", ["", ""], [list(row) for row in found.rows()])
     print(f"{found.verdict}.\n{ONE_STEP}")
     return 0
-
-
-def tune(options: argparse.Namespace) -> int:
-    """Choose the parameters of a method on the first tasks of a stream."""
-    return bench_report.tune(options, folder_or_bundled(options.data))

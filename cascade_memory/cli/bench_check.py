@@ -5,16 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
 from dataclasses import asdict
 
 from cascade_memory.cli.bench_own import chat_of, json_object
+from cascade_memory.cli.groups import Commands
 from cascade_memory.cli.tables import print_table
 
 
-def add_options(command: Callable[..., argparse.ArgumentParser]) -> None:
+def add(bench: Commands) -> None:
     """Add the command."""
-    check = command("check-model", run, "ask a model small questions, to see which tasks of a benchmark it can play")
+    check = bench.command("check-model", run, "ask a model small questions, to see which tasks of a benchmark it can play")
     check.add_argument("--model", required=True, metavar="NAME", help="the model's name on its server")
     check.add_argument("--base-url", required=True, metavar="URL", help="address of an OpenAI-compatible server")
     check.add_argument("--sampling", type=json_object, default={}, metavar="JSON", help="settings, as in bench run")

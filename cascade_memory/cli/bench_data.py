@@ -1,4 +1,4 @@
-"""``cascade-memory bench data``: which data of the tasks is there, where the rest comes from, and what to run with it."""
+"""``cascade-memory bench data`` and ``bench convert``: which data of the tasks is there, and where the rest comes from."""
 
 from __future__ import annotations
 
@@ -8,11 +8,32 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cascade_memory.cli.arguments import positive
+from cascade_memory.cli.groups import Commands
 from cascade_memory.cli.tables import print_table
 from cascade_memory.errors import InvalidInput
 
 if TYPE_CHECKING:
     from cascade_memory.evaluation.tasks.catalogue import Entry
+
+
+def add(bench: Commands) -> None:
+    """Add the commands."""
+    command = bench.command("data", data, "list which data of the tasks is present, and where to get it")
+    command.add_argument("task", nargs="?", help="one task only")
+    add_data(command)
+    command = bench.command("convert", convert, "make the file of a task from the files that its makers publish")
+    command.add_argument("task", help="a task for which bench data names a converter")
+    command.add_argument("source", type=Path, help="the folder with the published files")
+    command.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder of data (for CASCADE_DATA)")
+    about = "how many to draw (default: as many as the paper plays)"
+    command.add_argument("--rows", type=positive, metavar="N", help=about)
+
+
+def add_data(command: argparse.ArgumentParser) -> None:
+    """Add the option that names the folder of the data."""
+    about = "the folder with the streams (default: CASCADE_DATA; without it, what comes with the package)"
+    command.add_argument("--data", type=Path, metavar="DIR", help=about)
 
 
 def folder_of_data(given: Path | None) -> Path:

@@ -11,20 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 from cascade_memory.cli import bench_setup
 from cascade_memory.cli.arguments import positive
-from cascade_memory.cli.bench_data import folder_or_bundled
+from cascade_memory.cli.bench_data import add_data, folder_or_bundled
 from cascade_memory.cli.bench_own import chat_of, check_tasks, json_object
+from cascade_memory.cli.groups import Commands
 from cascade_memory.cli.tables import print_table
 from cascade_memory.errors import InvalidInput
-from cascade_memory.evaluation.bench.plan import FILE, SHUFFLED, Suite
+from cascade_memory.evaluation.bench.names import FILE, SHUFFLED
 
 if TYPE_CHECKING:
     from cascade_memory.evaluation.model.chat import Chat
 
 
-def add_options(command: Callable[..., argparse.ArgumentParser]) -> None:
+def add(bench: Commands) -> None:
     """Add the command."""
     about = "ask a model once for each task and what is shown with it, so that any memory can be played without the model"
-    make = command("outcomes", run, about)
+    make = bench.command("outcomes", run, about)
     make.add_argument("--out", type=Path, required=True, metavar="FILE", help="the table; it is continued if it exists")
     model = make.add_argument_group("the model: behind a server, or in this process")
     model.add_argument("--model", metavar="NAME", help="the model's name on its server")
@@ -46,13 +47,14 @@ def add_options(command: Callable[..., argparse.ArgumentParser]) -> None:
     played.add_argument("--show", choices=("text", "turns"), default="text", help="how the model sees the cases")
     about = "how many runs are played at once, and so how many prompts are answered at once (default 32)"
     played.add_argument("--together", type=positive, default=32, metavar="N", help=about)
-    played.add_argument("--data", type=Path, metavar="DIR", help="the folder with the data (default: CASCADE_DATA)")
+    add_data(make)
     bench_setup.add_options(make)
 
 
 def run(options: argparse.Namespace) -> int:
     """Ask for what the table lacks, and print what was met."""
     from cascade_memory.evaluation.bench.methods import KNOWN
+    from cascade_memory.evaluation.bench.plan import Suite
     from cascade_memory.evaluation.model import Model
     from cascade_memory.evaluation.outcomes import Outcomes, ask_all
 

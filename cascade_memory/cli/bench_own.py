@@ -16,7 +16,7 @@ from cascade_memory.cli.bench_data import folder_or_bundled
 from cascade_memory.cli.bench_report import print_success, report_if_possible
 from cascade_memory.cli.bench_setup import setup_of
 from cascade_memory.errors import InvalidInput
-from cascade_memory.evaluation.bench.plan import SHUFFLED, SUITES
+from cascade_memory.evaluation.bench.names import SHUFFLED
 
 if TYPE_CHECKING:
     from cascade_memory.evaluation.bench.measure import Attempts
@@ -99,6 +99,7 @@ def check(options: argparse.Namespace) -> None:
 def run(options: argparse.Namespace) -> int:
     """Play the chosen tasks, and print the results."""
     from cascade_memory.evaluation.bench.measure import measure
+    from cascade_memory.evaluation.bench.plan import SUITES
 
     suite = SUITES[options.suite]
     solver = solver_of(options)
@@ -135,6 +136,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _tasks(options: argparse.Namespace) -> list[str]:
+    from cascade_memory.evaluation.bench.plan import SUITES
     from cascade_memory.evaluation.bench.stages import WORLDS
     from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 

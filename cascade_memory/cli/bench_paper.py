@@ -13,7 +13,7 @@ from cascade_memory.cli.bench_data import folder_of_data
 from cascade_memory.cli.bench_report import print_success, report_if_possible
 from cascade_memory.cli.bench_setup import setup_of
 from cascade_memory.errors import InvalidInput
-from cascade_memory.evaluation.bench.plan import FILE, PAPER, SUITES
+from cascade_memory.evaluation.bench.names import FILE
 from cascade_memory.visible import visible
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ def _check(options: argparse.Namespace) -> None:
     if options.stream or options.rewards:
         raise InvalidInput(f"--stream and --rewards cannot be used with --suite {NAME}")
     from cascade_memory.evaluation.bench.paper_suite import METHODS
+    from cascade_memory.evaluation.bench.plan import PAPER
 
     if unknown := sorted(set(options.methods or ()) - set(METHODS)):
         raise InvalidInput(f"the paper has no method {unknown[0]!r}; it has {', '.join(METHODS)}")
@@ -111,6 +112,8 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _seeds(options: argparse.Namespace) -> int:
+    from cascade_memory.evaluation.bench.plan import SUITES
+
     return SUITES[NAME].seeds if options.seeds is None else options.seeds
 
 

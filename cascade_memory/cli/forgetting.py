@@ -1,16 +1,17 @@
-"""The command ``forget``, which asks before it deletes more than what an id names."""
+"""``cascade-memory data forget``, which asks before it deletes more than what an id names."""
 
 from __future__ import annotations
 
 import argparse
 import functools
-import json
 import sys
 from typing import Any
 
-from cascade_memory.cli.browsing import parsed_where
-from cascade_memory.cli.deciding import named_or_login
+from cascade_memory.cli.acting import actor, add_by
+from cascade_memory.cli.groups import Commands
+from cascade_memory.cli.listing import parsed_where
 from cascade_memory.cli.opening import existing, place
+from cascade_memory.cli.tables import print_json
 from cascade_memory.domain.display import all_counted, counted
 from cascade_memory.domain.trust import CHANNELS
 from cascade_memory.errors import InvalidInput
@@ -21,10 +22,11 @@ _SOURCE = ("actor", "channel", "since", "until")
 _LISTED = 20  # ids
 
 
-def add_options(forget: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
-    forget.add_argument("--purge", action="store_true", help="leave no byte of the deleted data in any file of the memory")
-    what = forget.add_mutually_exclusive_group()
+def add(data: Commands) -> None:
+    """Add the command."""
+    command = data.on_memory("forget", forget, "delete cases, an episode, what a source wrote, or a whole namespace")
+    command.add_argument("--purge", action="store_true", help="leave no byte of the deleted data in any file of the memory")
+    what = command.add_mutually_exclusive_group()
     what.add_argument("--case", action="append", metavar="ID", help="may be given several times")
     what.add_argument("--where", metavar="JSON", help='a metadata filter, such as {"user": "u1"}; asks first')
     what.add_argument("--episode", metavar="ID")
@@ -32,14 +34,14 @@ def add_options(forget: argparse.ArgumentParser) -> None:
     about = (
         'what this actor asked, reported and added, and the cases that nobody else confirms; asks first; "" for nobody named'
     )
-    forget.add_argument("--actor", metavar="NAME", help=about)
-    forget.add_argument("--channel", choices=CHANNELS, help="what came through this door; asks first")
+    command.add_argument("--actor", metavar="NAME", help=about)
+    command.add_argument("--channel", choices=CHANNELS, help="what came through this door; asks first")
     about = "what came from this moment on: a date, such as 2026-11-24, or how long ago, such as 7d or 2h; asks first"
-    forget.add_argument("--since", metavar="WHEN", help=about)
-    forget.add_argument("--until", metavar="WHEN", help="what came before this moment; asks first")
-    forget.add_argument("--by", metavar="NAME", help="who does it, for the audit log (default: the login name)")
-    forget.add_argument("--yes", action="store_true", help="do not ask")
-    forget.add_argument("--dry-run", action="store_true", help="only count what would be forgotten")
+    command.add_argument("--since", metavar="WHEN", help=about)
+    command.add_argument("--until", metavar="WHEN", help="what came before this moment; asks first")
+    add_by(command)
+    command.add_argument("--yes", action="store_true", help="do not ask")
+    command.add_argument("--dry-run", action="store_true", help="only count what would be forgotten")
 
 
 def forget(options: argparse.Namespace) -> int:
@@ -62,7 +64,7 @@ def forget(options: argparse.Namespace) -> int:
             episode_id=options.episode,
             namespace=options.namespace,
             everything=options.everything,
-            by=named_or_login(options.by),
+            by=actor(options),
             **source,
         )
         if options.dry_run or not (one or options.yes):
@@ -72,7 +74,7 @@ def forget(options: argparse.Namespace) -> int:
             _ask(options, would, _what(options))
         receipt = forget_(purge=options.purge)
     if options.json:
-        print(json.dumps(receipt.as_dict(), indent=2))
+        print_json(receipt.as_dict())
         return 0 if receipt.purged or not options.purge else 1
     print(f"forgotten: {receipt.summary()}")
     _print_copies(receipt)
@@ -91,7 +93,7 @@ def _preview(options: argparse.Namespace, would: Receipt) -> int:
     if options.json:
         ids = {"would_bring_back": would.brought_back, "made_after": would.made_after}
         of_source = any(getattr(options, name) is not None for name in _SOURCE)
-        print(json.dumps({"would_forget": held, **(ids if of_source else {})}, indent=2))
+        print_json({"would_forget": held, **(ids if of_source else {})})
         return 0
     print(f"would be forgotten: {all_counted(held)}")
     if would.brought_back:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
+from typing import TYPE_CHECKING
 
-from cascade_memory.assembly.cascade import CascadeMemory
-from cascade_memory.assembly.place import Place, place_of
 from cascade_memory.domain.display import no_namespace
 from cascade_memory.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from cascade_memory.assembly.cascade import CascadeMemory
+    from cascade_memory.assembly.place import Place
 
 URL, CHROMA = "CASCADE_MEMORY_URL", "CASCADE_MEMORY_CHROMA"
 NAMESPACE, EMBEDDER = "CASCADE_MEMORY_NAMESPACE", "CASCADE_MEMORY_EMBEDDER"
@@ -38,6 +41,8 @@ def add_namespace(command: argparse.ArgumentParser) -> None:
 
 def place(options: argparse.Namespace) -> Place:
     """Return the place of the memory; its text holds no password."""
+    from cascade_memory.assembly.place import place_of
+
     if not options.path:
         raise InvalidInput(f"name the folder of the memory or the URL of its database, or set {URL} to one of them")
     return place_of(options.path)
@@ -45,6 +50,8 @@ def place(options: argparse.Namespace) -> Place:
 
 def existing(options: argparse.Namespace, namespace: str | None = None) -> CascadeMemory:
     """Open an existing memory. An unknown namespace is refused, unless the memory is empty."""
+    from cascade_memory.assembly.cascade import CascadeMemory
+
     place(options).check_there()
     memory = CascadeMemory(options.path, embedder="stored", chroma=options.chroma)
     names = memory.namespaces()

@@ -1,20 +1,22 @@
-"""``doctor --secrets``: where secrets are stored, and what to do about them. It never prints one."""
+"""``cascade-memory data doctor --secrets``: where secrets are stored, and what to do about them. It never prints one."""
 
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from cascade_memory.cli.opening import existing, place
-from cascade_memory.cli.tables import print_table
-from cascade_memory.memory.stored_texts import StoredSecret
+from cascade_memory.cli.tables import print_json, print_table
+
+if TYPE_CHECKING:
+    from cascade_memory.memory.stored_texts import StoredSecret
 
 _IDS = 3  # that a row names
 _TODO = (
     "Change these secrets where they are valid: whoever could read the folder may have them. Then forget what holds them: "
-    "cascade-memory forget PATH --namespace NAME --case ID --purge (or --episode ID). A search goes with the next --purge of "
-    "its namespace. Backups and exports that were made before keep them: delete those. What comes in now has placeholders."
+    "cascade-memory data forget PATH --namespace NAME --case ID --purge (or --episode ID). A search goes with the next --purge "
+    "of its namespace. Backups and exports that were made before keep them: delete those. What comes in now has placeholders."
 )
 
 
@@ -23,7 +25,7 @@ def doctor_secrets(options: argparse.Namespace) -> int:
     with existing(options) as memory:
         found = memory.find_secrets()
     if options.json:
-        print(json.dumps({"secrets": [one.as_dict() for one in found], "todo": _TODO if found else None}, indent=2))
+        print_json({"secrets": [one.as_dict() for one in found], "todo": _TODO if found else None})
     elif not found:
         print(f"no secrets found in {place(options)}")
     else:

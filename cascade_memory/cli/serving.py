@@ -1,4 +1,4 @@
-"""``cascade-memory serve``: the memory as an MCP server."""
+"""``cascade-memory serve mcp``: the memory as an MCP server."""
 
 from __future__ import annotations
 
@@ -9,27 +9,61 @@ import socket
 import sys
 import threading
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cascade_memory import mcp_server
-from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.cli.arguments import refusal
+from cascade_memory.cli.groups import Commands
 from cascade_memory.cli.log_lines import log_to_standard_error
-from cascade_memory.cli.opening import EMBEDDER, existing, place
+from cascade_memory.cli.opening import EMBEDDER, EMBEDDERS, add_namespace, add_place, existing, place
 from cascade_memory.cli.standard_error import finish, never_wait
 from cascade_memory.domain.actions import check_actor
 from cascade_memory.errors import EncoderMismatch, InvalidInput
 from cascade_memory.mcp_server.clients import tokens_in
-from cascade_memory.mcp_server.serve import Listening
-from cascade_memory.mcp_server.serve import serve as run
 from cascade_memory.redaction.saying import take_from_all_lines
+
+if TYPE_CHECKING:
+    from cascade_memory.assembly.cascade import CascadeMemory
 
 _TOKEN = "CASCADE_MEMORY_TOKEN"
 _STOP = (signal.SIGTERM, signal.SIGINT)
 
 
+def add(group: Commands) -> None:
+    """Add the command."""
+    about = "offer the memory to tool-calling agents over MCP, until stopped"
+    command = group.command("mcp", serve, about, json=False)
+    add_place(command, option=True)
+    command.add_argument("--transport", choices=["stdio", "http"], default="stdio")
+    add_namespace(command)
+    about = f"for a new memory: {', '.join(EMBEDDERS)} (default: the environment variable {EMBEDDER}, else auto)"
+    command.add_argument("--embedder", metavar="NAME", help=about)
+    levels = ("debug", "info", "warning", "error")
+    about = "what to log on standard error; info: a line for each recall and reward (default warning)"
+    command.add_argument("--log-level", choices=levels, default="warning", help=about)
+    command.add_argument("--k", type=int, default=3, help="the largest number of cases that a recall shows (default 3)")
+    command.add_argument("--read-only", action="store_true", help="cases can be looked up, but nothing can be written")
+    about = "learn at once from what agents report about themselves"
+    command.add_argument("--trust-agent-rewards", action="store_true", help=about)
+    about = "give each recall a signed ticket, and take no report without it"
+    command.add_argument("--tickets", action="store_true", help=about)
+    about = "the name that is recorded for a client whose token has no name (default: none)"
+    command.add_argument("--actor", metavar="NAME", help=about)
+    http = command.add_argument_group("with --transport http")
+    about = "the address to listen on; any that other machines can reach needs a token"
+    http.add_argument("--host", default="127.0.0.1", help=about)
+    http.add_argument("--port", type=int, default=8765)
+    about = "file with a line for each client, its name and its bearer token, or with one token alone (default: the "
+    http.add_argument("--token-file", metavar="FILE", help=f"{about}environment variable {_TOKEN})")
+    about = "requests per minute and client; 0: no limit (default 600)"
+    http.add_argument("--rate", type=int, default=600, metavar="N", help=about)
+
+
 def serve(options: argparse.Namespace) -> int:
     """Serve until stopped. Only the protocol is written to standard output."""
+    from cascade_memory.mcp_server.serve import Listening
+    from cascade_memory.mcp_server.serve import serve as run
+
     if options.read_only:
         existing(options, options.namespace).close()  # a read-only server must not create a memory either
     listening = None
@@ -69,6 +103,8 @@ def serve(options: argparse.Namespace) -> int:
 
 def _opened(options: argparse.Namespace) -> CascadeMemory:
     """Open the memory; the environment names the embedder of a new one, and an existing one keeps its own."""
+    from cascade_memory.assembly.cascade import CascadeMemory
+
     others: dict[str, Any] = {
         "namespace": options.namespace,
         "k": options.k,
@@ -85,6 +121,8 @@ def _opened(options: argparse.Namespace) -> CascadeMemory:
 
 def _check_stdio(options: argparse.Namespace) -> None:
     """Refuse options that would be ignored silently."""
+    from cascade_memory.mcp_server.serve import Listening
+
     usual = Listening()
     given = {"host": (options.host, usual.host), "port": (options.port, usual.port), "rate": (options.rate, usual.per_minute)}
     ignored = [name for name, (value, default) in given.items() if value != default]
@@ -96,7 +134,7 @@ def _say_what_to_expect(memory: CascadeMemory, options: argparse.Namespace) -> N
     """Tell a person who starts the server by hand why nothing happens, and anybody that nothing can be stored."""
     why = memory.health().read_only
     if why is not None and not options.read_only:
-        sys.stderr.write(f"cascade-memory serve: {refusal(why)}; agents can look up cases, but report nothing\n")
+        sys.stderr.write(f"{options.called}: {refusal(why)}; agents can look up cases, but report nothing\n")
     if options.transport == "stdio" and sys.stdin.isatty():
         sys.stderr.write("waiting for an MCP client on standard input (Ctrl-C stops); for HTTP: --transport http\n")
 

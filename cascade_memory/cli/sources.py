@@ -1,43 +1,45 @@
-"""The commands that say who wrote what, and the options of lists by source and time."""
+"""``cascade-memory sources``: who wrote what, what is known of them, and whose cases are in quarantine."""
 
 from __future__ import annotations
 
 import argparse
-import json
-from typing import Any
+import dataclasses
+import math
 
+from cascade_memory.cli.acting import actor, add_by
+from cascade_memory.cli.groups import Commands, Run
 from cascade_memory.cli.opening import existing
-from cascade_memory.cli.tables import print_record, print_table
+from cascade_memory.cli.tables import print_done, print_json, print_record
 from cascade_memory.domain.display import by_whom, counted, moment, number
-from cascade_memory.domain.trust import CHANNELS, LEVELS
-from cascade_memory.visible import on_one_line
+from cascade_memory.domain.standing import ActorStanding
 
 _SHOWN = 50  # sources
+_NOTABLE = 0.1  # smaller log odds say nothing
 
 
-def add_filters(command: argparse.ArgumentParser, *, of_cases: bool) -> None:
-    """Add the options that say whose rows are listed, and from when."""
-    what = "cases that this actor made first" if of_cases else "episodes in which this actor asked"
-    command.add_argument("--actor", metavar="NAME", help=f'only {what}; "" for nobody named')
-    command.add_argument("--channel", choices=CHANNELS, help="only what came through this door")
-    since = "from this moment on: a date, such as 2026-11-24, or how long ago, such as 7d or 2h"
-    command.add_argument("--since", metavar="WHEN", help=since)
-    command.add_argument("--until", metavar="WHEN", help="before this moment")
-    if of_cases:
-        command.add_argument("--trust", choices=list(LEVELS), help="only cases that are trusted exactly like this source")
+def add(groups: Commands) -> None:
+    """Add the group."""
+    sources = groups.group("sources", "list who wrote what, and put actors into quarantine")
+    sources.on_memory("list", list_, "list who wrote how many cases, and how these did")
+    sources.on_memory("standings", standings, "list what is known of actors, the worst first")
+    _add_decision(sources, "quarantine", quarantine, "show no case of an actor any more, and unlearn what it reported")
+    _add_decision(sources, "release", release, "show the cases of an actor again, whatever its record says")
 
 
-def filters(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the filters that a command line names."""
-    return {name: getattr(options, name) for name in ("actor", "channel", "since", "until", "trust") if hasattr(options, name)}
+def _add_decision(sources: Commands, name: str, run: Run, about: str) -> None:
+    command = sources.on_memory(name, run, about)
+    about = "whose cases, as sources list and sources standings print it"
+    command.add_argument("--actor", required=True, metavar="NAME", help=about)
+    command.add_argument("--note", metavar="TEXT", help="why, for the audit log")
+    add_by(command)
 
 
-def sources(options: argparse.Namespace) -> int:
+def list_(options: argparse.Namespace) -> int:
     """List who wrote how much, and how it did."""
     with existing(options, options.namespace) as memory:
         found = memory.sources(namespace=options.namespace)
     if options.json:
-        print(json.dumps(found.as_dicts(), indent=2))
+        print_json(found.as_dicts())
         return 0
     for one in found[:_SHOWN]:
         worked = f", success {number(one.succeeded / one.shown)}" if one.shown else ""
@@ -53,15 +55,55 @@ def sources(options: argparse.Namespace) -> int:
     return 0
 
 
-def diff(options: argparse.Namespace) -> int:
-    """Say which cases came and went since a moment, and from whom."""
+def standings(options: argparse.Namespace) -> int:
+    """List what is known of actors, the worst first."""
     with existing(options, options.namespace) as memory:
-        found = memory.diff(options.since, actor=options.actor, channel=options.channel, namespace=options.namespace)
+        found = memory.standings(namespace=options.namespace)
     if options.json:
-        print(json.dumps(found.as_dict(), indent=2))
+        print_json([{**dataclasses.asdict(one), "why": one.why} for one in found])
         return 0
-    for line in found.notes():
-        print(on_one_line(line))
-    if len(found):
-        print_table("", found.head, found.table())
+    for one in found:
+        print_record(one.actor, _fields(one))
+    print(counted(len(found), "actor"))
     return 0
+
+
+def quarantine(options: argparse.Namespace) -> int:
+    """Put an actor into quarantine."""
+    with existing(options, options.namespace) as memory:
+        moved = memory.quarantine(options.actor, by=actor(options), note=options.note, namespace=options.namespace)
+    return _print_moved(options, moved, "no longer shown")
+
+
+def release(options: argparse.Namespace) -> int:
+    """Release an actor."""
+    with existing(options, options.namespace) as memory:
+        moved = memory.release(options.actor, by=actor(options), note=options.note, namespace=options.namespace)
+    return _print_moved(options, moved, "shown again")
+
+
+def _print_moved(options: argparse.Namespace, moved: int, done: str) -> int:
+    said = f"{counted(moved, 'case')} {'is' if moved == 1 else 'are'} {done}"
+    print_done(options, {options.command: options.actor, "cases": moved}, said)
+    return 0
+
+
+def _fields(one: ActorStanding) -> dict[str, str]:
+    return {
+        "standing": f"{one.standing}: {one.why}",
+        "shown": f"in at most {100 * one.share:.0f} % of recalls",
+        "cases": _in_words(one.cases),
+        "reports": _in_words(one.reports),
+    }
+
+
+def _in_words(odds: float) -> str:
+    """Say log odds that something is bad.
+
+    >>> _in_words(0.01), _in_words(-0.7), _in_words(2.3)
+    ('nothing speaks for or against them yet', '2.0 times more likely good than bad', '10.0 times more likely bad than good')
+    """
+    if abs(odds) < _NOTABLE:
+        return "nothing speaks for or against them yet"
+    likely, other = ("good", "bad") if odds < 0 else ("bad", "good")
+    return f"{math.exp(abs(odds)):.1f} times more likely {likely} than {other}"

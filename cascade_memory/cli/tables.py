@@ -1,20 +1,37 @@
-"""Tables and progress bars in a terminal."""
+"""What commands print: sentences, JSON, tables, and progress bars in a terminal."""
 
 from __future__ import annotations
 
+import argparse
+import json
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from cascade_memory.visible import indented, on_one_line, visible
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+
+def print_json(data: Any) -> None:
+    """Print data as JSON."""
+    print(json.dumps(data, indent=2))
+
+
+def print_done(options: argparse.Namespace, data: Mapping[str, Any], text: str) -> None:
+    """Say what was done, as JSON if it is asked for."""
+    if options.json:
+        print_json(data)
+    else:
+        print(on_one_line(text))
 
 
 def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table. Markup in texts is not interpreted, invisible characters are made visible, and a cell has one line."""
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table(title=_plain(title) if title else None, title_justify="left", show_header=any(head))
     for column in head:
         table.add_column(_plain(column), overflow="fold")
@@ -25,16 +42,22 @@ def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) 
 
 def print_whole(line: str) -> None:
     """Print a line that users copy: it is never wrapped, however long it is."""
+    from rich.console import Console
+
     Console().print(_line(line), soft_wrap=True, highlight=False)
 
 
 def print_text(name: str, text: str) -> None:
     """Print a text of several lines under its name. They are indented, so that none looks like the name of another text."""
+    from rich.console import Console
+
     Console().print(_plain(f"\n{name}:\n  {indented(text)}"), soft_wrap=True, highlight=False)
 
 
 def print_record(name: str, fields: Mapping[str, str]) -> None:
     """Print an id that users copy on a line of its own, and what belongs to it below; lines are cut at the terminal's width."""
+    from rich.console import Console
+
     console = Console()
     console.print(_line(name), soft_wrap=True, highlight=False)
     width = max(len(field) for field in fields)
@@ -43,10 +66,14 @@ def print_record(name: str, fields: Mapping[str, str]) -> None:
 
 
 def _plain(text: str) -> Text:
+    from rich.text import Text
+
     return Text(visible(text))  # which neither markup nor the names of emoji change
 
 
 def _line(text: str) -> Text:
+    from rich.text import Text
+
     return Text(on_one_line(text))
 
 
@@ -54,6 +81,8 @@ class LiveDemo:
     """A progress bar that shows the success of every contender so far."""
 
     def __init__(self, tasks: int, *, quiet: bool) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
         self._progress = Progress(
             TextColumn("{task.completed:>4}/{task.total} tasks"),
             BarColumn(bar_width=24),

@@ -1,39 +1,37 @@
-"""The commands about warnings: which there are, what came of them, and what people decide."""
+"""``cascade-memory warnings``: which warnings of known failures there are, what came of them, and what people decide."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 
-from cascade_memory.cli.arguments import positive
-from cascade_memory.cli.deciding import named_or_login
+from cascade_memory.cli.acting import actor, add_by
+from cascade_memory.cli.groups import Commands, Run
+from cascade_memory.cli.listing import READABLE, add_length, first
 from cascade_memory.cli.opening import existing
-from cascade_memory.cli.tables import print_record
+from cascade_memory.cli.tables import print_done, print_json, print_record
 from cascade_memory.domain.display import counted, shorten
 
-DECISIONS = {
-    "retire": "never give a warning again",
-    "restore-warning": "give a retired warning again, whatever its record says",
-    "advise": "say what to do instead: agents see it with the warning",
-}
-_READABLE = 200  # the number of characters of each text in a list
+
+def add(groups: Commands) -> None:
+    """Add the group."""
+    warnings = groups.group("warnings", "list warnings of known failures, and decide about them")
+    about = "list the steps at which runs failed, and what came of warning of them"
+    listed = warnings.on_memory("list", list_, about)
+    add_length(listed, either_end=False)
+    listed.add_argument("--state", choices=("active", "retired", "held"), help="only those with this state")
+    _add_decision(warnings, "retire", retire, "never give a warning again")
+    _add_decision(warnings, "restore", restore, "give a retired warning again, whatever its record says")
+    advised = _add_decision(warnings, "advise", advise, "say what to do instead: agents see it with the warning")
+    advised.add_argument("--advice", required=True, metavar="TEXT", help="what to do instead")
 
 
-def add_list_options(command: argparse.ArgumentParser) -> None:
-    """Add the options of the list."""
-    command.add_argument("--limit", type=positive, default=20, metavar="N", help="how many (default 20)")
-    command.add_argument("--all", action="store_true", help="all of them")
-    command.add_argument("--state", choices=("active", "retired", "held"), help="only those with this state")
-
-
-def add_options(command: argparse.ArgumentParser, name: str) -> None:
-    """Add the options of a decision about a warning."""
-    command.add_argument("--warning", required=True, metavar="ID", help="its id, as warnings prints it")
-    if name == "advise":
-        command.add_argument("--advice", required=True, metavar="TEXT", help="what to do instead")
+def _add_decision(warnings: Commands, name: str, run: Run, about: str) -> argparse.ArgumentParser:
+    command = warnings.on_memory(name, run, about)
+    command.add_argument("--warning", required=True, metavar="ID", help="its id, as warnings list prints it")
     command.add_argument("--note", metavar="TEXT", help="why, for the audit log")
-    command.add_argument("--by", metavar="NAME", help="who decides, for the audit log (default: the login name)")
+    add_by(command)
+    return command
 
 
 def list_(options: argparse.Namespace) -> int:
@@ -41,29 +39,40 @@ def list_(options: argparse.Namespace) -> int:
     with existing(options, options.namespace) as memory:
         every = memory.warnings(namespace=options.namespace)
     matching = [one for one in every if options.state in (None, one.state)]
-    found = matching if options.all else matching[: options.limit]
+    found = first(matching, options)
     if options.json:
-        print(json.dumps([dataclasses.asdict(one) for one in found], indent=2))
+        print_json([dataclasses.asdict(one) for one in found])
         return 0
     for one in found:
-        print_record(one.id, {name: shorten(value, _READABLE) for name, value in one.rows()})
+        print_record(one.id, {name: shorten(value, READABLE) for name, value in one.rows()})
     left = len(matching) - len(found)
     print(counted(len(found), "warning") + (f"; --limit N and --all show the other {left:,}" if left else ""))
     return 0
 
 
-def decide(options: argparse.Namespace) -> int:
-    """Retire a warning, restore it, or say what to do instead."""
-    about = {"by": named_or_login(options.by), "note": options.note, "namespace": options.namespace}
+def retire(options: argparse.Namespace) -> int:
+    """Never give a warning again."""
     with existing(options, options.namespace) as memory:
-        if options.command == "advise":
-            done = memory.advise(options.warning, options.advice, **about)
-        elif options.command == "retire":
-            done = memory.retire(options.warning, **about)
-        else:
-            done = memory.restore_warning(options.warning, **about)
-    if options.json:
-        print(json.dumps({options.command: options.warning, "changed": done}, indent=2))
-    else:
-        print("done" if done else "nothing to do: it was so before")
+        changed = memory.retire(options.warning, by=actor(options), note=options.note, namespace=options.namespace)
+    return _print_changed(options, changed)
+
+
+def restore(options: argparse.Namespace) -> int:
+    """Give a retired warning again."""
+    with existing(options, options.namespace) as memory:
+        changed = memory.restore_warning(options.warning, by=actor(options), note=options.note, namespace=options.namespace)
+    return _print_changed(options, changed)
+
+
+def advise(options: argparse.Namespace) -> int:
+    """Say what to do instead."""
+    who, namespace = actor(options), options.namespace
+    with existing(options, namespace) as memory:
+        changed = memory.advise(options.warning, options.advice, by=who, note=options.note, namespace=namespace)
+    return _print_changed(options, changed)
+
+
+def _print_changed(options: argparse.Namespace, changed: bool) -> int:
+    said = "done" if changed else "nothing to do: it was so before"
+    print_done(options, {options.command: options.warning, "changed": changed}, said)
     return 0

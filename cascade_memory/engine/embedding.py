@@ -64,7 +64,7 @@ def check_embedder(ledger: Ledger, embedder: Embedder, place: str) -> None:
             f"{place} was written with the embedder {stored[0]!r} ({stored[1]} dimensions), "
             f"not with {embedder.identity!r} ({embedder.dimension}): their vectors cannot be compared. "
             "Open it with the former, or embed everything again with: "
-            f"cascade-memory reindex {place} --embedder ..."
+            f"cascade-memory data reindex {place} --embedder ..."
         )
 
 

@@ -97,7 +97,8 @@ class NamespaceState:
                 self.shadow.retain(rows)
         self.learner.load(self.seq, self._changes_after)
         if (left_out := parts.ledger.cases.count(namespace_id, self._last_key, hidden=False) - self.index.count) > 0:
-            note_failure("rows", StoreCorrupt(f"{left_out} cases of {name!r} cannot be used: run cascade-memory doctor --fix"))
+            unusable = f"{left_out} cases of {name!r} cannot be used: run cascade-memory data doctor --fix"
+            note_failure("rows", StoreCorrupt(unusable))
         if self.shadow is not None:
             self.shadow.rebuild()
         self._draws = itertools.count(parts.ledger.insight.recalls(namespace_id))

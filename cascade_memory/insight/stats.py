@@ -67,7 +67,7 @@ class Stats:
             f"{self.episodes:,} ({self.open:,} open, {self.settled - self.reported:,} rewarded, "
             f"{self.censored:,} censored, {self.expired:,} expired)"
         )
-        waiting = "only their agent has judged them; cascade-memory pending shows them, memory.reported() returns them"
+        waiting = "only their agent has judged them; cascade-memory review pending shows them, memory.reported() returns them"
         return [
             ("namespace", self._whose()),
             ("cases", of),

@@ -1,7 +1,7 @@
 """The inspector: pages that show what a memory knows, why it decided as it did, and that let people correct it.
 
-``cascade-memory inspect PATH`` opens it in a browser; ``app(memory)`` is an ASGI application that a host mounts behind its own
-login; ``memory.inspect()`` opens it from a notebook.
+``cascade-memory serve inspector PATH`` opens it in a browser; ``app(memory)`` is an ASGI application that a host mounts behind
+its own login; ``memory.inspect()`` opens it from a notebook.
 """
 
 from __future__ import annotations

@@ -149,7 +149,8 @@ def _episode(connection: Connection, row: Sequence[Any]) -> Episode:
         numbers = [value for value in (row[8], row[12]) if value is not None]
         check_columns(texts=row[1:6], maybe=(*row[9:10], row[13], row[14], *row[19:21]), numbers=numbers, moments=row[6:8])
     except TypeError as error:
-        raise StoreCorrupt("the ledger has an episode that cannot be read; mend it: cascade-memory doctor --fix") from error
+        unreadable = "the ledger has an episode that cannot be read; mend it: cascade-memory data doctor --fix"
+        raise StoreCorrupt(unreadable) from error
     shown = shown_cases(connection, row[0])
     ids = [
         found[0]

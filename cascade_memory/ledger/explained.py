@@ -46,9 +46,9 @@ def _of_sqlite(text: str, path: Path | None) -> StoreError:
     if any(word in text for word in ("readonly", "unable to open", "permission", "I/O")):
         return StoreUnwritable(f"{path} cannot be written ({text}); check its permissions and its disk")
     if "decode" in text:
-        return StoreCorrupt(f"{path} has a text that is not UTF-8 ({text}); mend it: cascade-memory doctor --fix")
+        return StoreCorrupt(f"{path} has a text that is not UTF-8 ({text}); mend it: cascade-memory data doctor --fix")
     if "integer overflow" in text:
-        return StoreCorrupt(f"{path} has numbers that no row may have ({text}); mend it: cascade-memory doctor --fix")
+        return StoreCorrupt(f"{path} has numbers that no row may have ({text}); mend it: cascade-memory data doctor --fix")
     if "locked" in text:
         return StoreBusy(f"{path} stayed locked by another process; check whether that process hangs")
     return StoreError(f"the ledger {path} failed: {text}")

@@ -219,7 +219,7 @@ def usable(rows: Iterable[Any], read: Callable[[Any], _T]) -> list[_T]:
         except Exception as error:
             if _is_readable(row, read):
                 raise  # the time limit of a worker, say: the row must not be left out because of it
-            _log.warning("a row of the ledger cannot be used (%r): cascade-memory doctor --fix", error)
+            _log.warning("a row of the ledger cannot be used (%r): cascade-memory data doctor --fix", error)
     return found
 
 

@@ -1,4 +1,4 @@
-"""The memory for tool-calling agents, over the Model Context Protocol: ``cascade-memory serve --path DIR``."""
+"""The memory for tool-calling agents, over the Model Context Protocol: ``cascade-memory serve mcp --path DIR``."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ def _sentence(verbs: Verbs, error: Exception) -> str:
     if isinstance(error, CascadeError) and not isinstance(error, StoreError):
         return visible(str(error))
     verbs.memory.note_failure("mcp", error)
-    return "the memory failed; go on without it (the host can find out why with: cascade-memory doctor)"
+    return "the memory failed; go on without it (the host can find out why with: cascade-memory data doctor)"
 
 
 def _prompt(verbs: Verbs, task: str, show: str) -> list[dict[str, str]]:

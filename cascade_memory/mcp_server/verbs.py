@@ -91,8 +91,8 @@ class Verbs:
         stats = self.memory.stats()
         if stats.reported:
             return (
-                "No case is stored yet. Until a person confirms it on the host (cascade-memory pending FOLDER), nothing is "
-                f"shown of what agents said: {counted(stats.reported, 'report')} so far. Solve the task on your own."
+                "No case is stored yet. Until a person confirms it on the host (cascade-memory review pending FOLDER), nothing "
+                f"is shown of what agents said: {counted(stats.reported, 'report')} so far. Solve the task on your own."
             )
         if stats.warnings and not self.read_only:
             return (

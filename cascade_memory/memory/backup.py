@@ -41,7 +41,7 @@ def backup(engine: Engine, target: str | os.PathLike[str]) -> dict[str, int]:
         sync_to_disk(place.parent)
     except OSError as error:
         if isinstance(error, StoreCorrupt):
-            hint = "cascade-memory doctor shows more about the damage, and can repair some of it"
+            hint = "cascade-memory data doctor shows more about the damage, and can repair some of it"
             raise StoreCorrupt(f"{error}: {hint}") from error
         raise StoreUnwritable(f"cannot write the backup {place}: {error}; the memory itself is untouched") from error
     finally:

@@ -149,7 +149,7 @@ def _vectors(engine: Engine) -> Check:
     """Look for vectors that another embedder made: compare all lengths, and embed some texts again."""
     ledger, embedder = engine.parts.ledger, engine.parts.embedder
     odd = ledger.maintenance.odd_vectors(embedder.dimension)
-    todo = f"embed everything again: cascade-memory reindex {engine.parts.place} --embedder ..."
+    todo = f"embed everything again: cascade-memory data reindex {engine.parts.place} --embedder ..."
     if odd:
         return Check("vectors", ok=False, detail=f"{odd:,} are not from {embedder.identity!r} (their length differs): {todo}")
     some = sample(ledger)
@@ -184,7 +184,7 @@ def _chroma(engine: Engine) -> Check:
         return Check("chroma", ok=True, detail="owned by another process")
     try:
         if not feeder.is_sealed():
-            return Check("chroma", ok=False, detail=f"{CHANGED}: run cascade-memory rebuild", fix=feeder.rebuild)
+            return Check("chroma", ok=False, detail=f"{CHANGED}: run cascade-memory data rebuild", fix=feeder.rebuild)
         feeder.flush()
         stored = _counted(engine.parts.ledger)
         looked_at = list(stored) if len(stored) <= _COUNTED else random.sample(list(stored), _COUNTED)
@@ -192,9 +192,9 @@ def _chroma(engine: Engine) -> Check:
             f"{name!r} has {held:,} of {stored[name]:,}" for name in looked_at if (held := feeder.count(name)) != stored[name]
         ]
     except Exception as error:  # noqa: BLE001 - a damaged Chroma may fail in any way, and can be built again
-        return Check("chroma", ok=False, detail=f"{error}: run cascade-memory rebuild", fix=feeder.rebuild)
+        return Check("chroma", ok=False, detail=f"{error}: run cascade-memory data rebuild", fix=feeder.rebuild)
     every = "holds every case" + (f" of {len(looked_at):,} namespaces drawn at random" if len(looked_at) < len(stored) else "")
-    detail = "; ".join(wrong) + ": run cascade-memory rebuild" if wrong else every
+    detail = "; ".join(wrong) + ": run cascade-memory data rebuild" if wrong else every
     return Check("chroma", not wrong, detail, feeder.rebuild)
 
 

@@ -44,7 +44,7 @@ def _explain(memory: Handle, error: Exception) -> None:
     row = _unusable(memory)
     if row is not None:
         raise StoreCorrupt(
-            f"{memory.place} has a row that cannot be used ({row}); mend it: cascade-memory doctor --fix"
+            f"{memory.place} has a row that cannot be used ({row}); mend it: cascade-memory data doctor --fix"
         ) from error
 
 

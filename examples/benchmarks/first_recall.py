@@ -79,7 +79,7 @@ def started(program: str, folder: Path, times: int, *how: str) -> list[list[floa
 
 async def over_mcp(folder: Path, wait: float) -> float:
     """Start a server as clients do; return the seconds of its first recall, so long after the handshake."""
-    arguments = ["-m", "cascade_memory", "serve", "--path", str(folder)]
+    arguments = ["-m", "cascade_memory", "serve", "mcp", "--path", str(folder)]
     streams = stdio_client(StdioServerParameters(command=sys.executable, args=arguments, env=dict(os.environ)))
     async with streams as (read, write), ClientSession(read, write) as client:
         await client.initialize()

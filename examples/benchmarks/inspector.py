@@ -119,7 +119,7 @@ def fill(folder: Path, cases: int, episodes: int) -> None:
 
 @contextmanager
 def inspected(folder: Path) -> Iterator[httpx.Client]:
-    command = [sys.executable, "-m", "cascade_memory", "inspect", str(folder), "--no-browser", "--edit"]
+    command = [sys.executable, "-m", "cascade_memory", "serve", "inspector", str(folder), "--no-browser", "--edit"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, encoding="utf-8")
     assert process.stderr is not None
     try:

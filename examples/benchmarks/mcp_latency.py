@@ -132,7 +132,7 @@ async def kept(transport: str, folder: Path, times: int) -> dict[str, Any]:
 
 async def first_recall(folder: Path) -> float:
     """Return the seconds from starting a server process to the answer of its first recall."""
-    arguments = ["-m", "cascade_memory", "serve", "--path", str(folder)]
+    arguments = ["-m", "cascade_memory", "serve", "mcp", "--path", str(folder)]
     began = time.perf_counter()
     streams = stdio_client(StdioServerParameters(command=sys.executable, args=arguments, env=dict(os.environ)))
     async with streams as (read, write), ClientSession(read, write) as client:

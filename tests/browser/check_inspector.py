@@ -46,8 +46,8 @@ def say(text: str) -> None:
 
 @contextmanager
 def inspected(folder: Path, *options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """Run ``cascade-memory inspect`` and return the link that it prints, and the process."""
-    command = [sys.executable, "-m", "cascade_memory", "inspect", str(folder), "--no-browser", *options]
+    """Run ``cascade-memory serve inspector`` and return the link that it prints, and the process."""
+    command = [sys.executable, "-m", "cascade_memory", "serve", "inspector", str(folder), "--no-browser", *options]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=dict(os.environ))
     assert process.stderr is not None
     try:

@@ -28,22 +28,24 @@ def test_people_decide_on_the_command_line(folder: str, capsys: pytest.CaptureFi
         case_id = memory.add("cool some mug", "oven")
         one, other = (memory.propose(f"task {number}", "shelf") for number in range(2))
         names = {seen.id: f"{seen.id}@{seen.fingerprint}" for seen in memory.to_judge()}
-    made = _json(capsys, "correct", folder, "--id", case_id, "--solution", "fridge", "--note", "ovens heat", "--actor", "ann")
-    assert _json(capsys, "confirm", folder, "--episode", names[one], "--actor", "ann")["case"]
-    assert _json(capsys, "reject", folder, "--episode", names[other], "--actor", "ann") == {"rejected": other}
-    assert main(["confirm", folder, "--episode", names[other]]) == 2
-    assert main(["confirm", folder, "--episode", other]) == 2
+    made = _json(
+        capsys, "review", "correct", folder, "--id", case_id, "--solution", "fridge", "--note", "ovens heat", "--actor", "ann"
+    )
+    assert _json(capsys, "review", "confirm", folder, "--episode", names[one], "--actor", "ann")["case"]
+    assert _json(capsys, "review", "reject", folder, "--episode", names[other], "--actor", "ann") == {"rejected": other}
+    assert main(["review", "confirm", folder, "--episode", names[other]]) == 2
+    assert main(["review", "confirm", folder, "--episode", other]) == 2
     for verb in ("pin", "unpin", "hide", "unhide"):
-        assert _json(capsys, verb, folder, "--case", made["case"], "--actor", "ann")["changed"]
-    found = _json(capsys, "audit", folder)
+        assert _json(capsys, "review", verb, folder, "--case", made["case"], "--actor", "ann")["changed"]
+    found = _json(capsys, "review", "audit", folder)
     assert [entry["action"] for entry in found] == [
         *("unhide", "hide", "unpin", "pin", "reject", "confirm", "correct", "add"),
     ]
     assert {entry["actor"] for entry in found} == {"ann", None}
-    assert _json(capsys, "undo", folder, "--entry", found[0]["id"], "--actor", "bob") == {"undone": found[0]["id"]}
-    assert main(["undo", folder, "--entry", found[0]["id"]]) == 2
+    assert _json(capsys, "review", "undo", folder, "--entry", found[0]["id"], "--actor", "bob") == {"undone": found[0]["id"]}
+    assert main(["review", "undo", folder, "--entry", found[0]["id"]]) == 2
     assert "taken back before" in capsys.readouterr().err
-    assert main(["audit", folder, "--limit", "3"]) == 0
+    assert main(["review", "audit", folder, "--limit", "3"]) == 0
     shown = capsys.readouterr().out
     assert "bob" in shown
     assert "3 entries" in shown
@@ -53,8 +55,8 @@ def test_who_acts_is_the_login_name_unless_said(folder: str, capsys: pytest.Capt
     monkeypatch.setattr("getpass.getuser", lambda: "carl")
     with CascadeMemory(folder, embedder="hashing") as memory:
         case_id = memory.add("cool some mug", "oven")
-    assert _json(capsys, "forget", folder, "--case", case_id, "--dry-run") == {
+    assert _json(capsys, "data", "forget", folder, "--case", case_id, "--dry-run") == {
         "would_forget": {"cases": 1, "episodes": 0, "recalls": 0, "outcomes": 0}
     }
-    _json(capsys, "hide", folder, "--case", case_id)
-    assert _json(capsys, "audit", folder)[0]["actor"] == "carl"
+    _json(capsys, "review", "hide", folder, "--case", case_id)
+    assert _json(capsys, "review", "audit", folder)[0]["actor"] == "carl"

@@ -28,20 +28,20 @@ def said(capsys: pytest.CaptureFixture[str], *words: object) -> str:
 @pytest.mark.parametrize("verb", ["export", "import"])
 def test_one_name_where_two_are_needed(verb: str, tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("CASCADE_MEMORY_URL", raising=False)
-    error = said(capsys, verb, tmp_path / "memory")
-    assert f"cascade-memory {verb} MEMORY FILE, where FILE may be -" in error
+    error = said(capsys, "data", verb, tmp_path / "memory")
+    assert f"cascade-memory data {verb} MEMORY FILE, where FILE may be -" in error
     assert not [*tmp_path.iterdir()]
 
 
 def test_a_file_where_a_memory_is_meant(tmp_path: Path, capsys):
     (tmp_path / "notes.txt").write_text("mine")
-    assert "is a file, and a memory is a folder" in said(capsys, "stats", tmp_path / "notes.txt")
+    assert "is a file, and a memory is a folder" in said(capsys, "show", "stats", tmp_path / "notes.txt")
 
 
 def test_a_port_that_somebody_uses(tmp_path: Path, capsys):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        error = said(capsys, "serve", "--path", tmp_path / "memory", "--transport", "http", "--port", port)
+        error = said(capsys, "serve", "mcp", "--path", tmp_path / "memory", "--transport", "http", "--port", port)
     assert f"cannot listen on 127.0.0.1, port {port}" in error
     assert "pass another port with --port" in error
     assert not (tmp_path / "memory").exists()
@@ -55,7 +55,7 @@ def test_a_server_without_its_extra(tmp_path: Path, capsys, monkeypatch: pytest.
     monkeypatch.delitem(vars(package), "build", raising=False)
     monkeypatch.setitem(sys.modules, "mcp", None)
     monkeypatch.setitem(sys.modules, "mcp.types", None)
-    assert main(["serve", "--path", str(tmp_path / "memory")]) == 1
+    assert main(["serve", "mcp", "--path", str(tmp_path / "memory")]) == 1
     assert 'pip install "cascade-memory[mcp]"' in capsys.readouterr().err
     assert not (tmp_path / "memory").exists()
 
@@ -116,9 +116,9 @@ def test_a_folder_that_may_only_be_read_is_used_and_closed_without_noise(tmp_pat
 def test_a_folder_is_named_with_or_without_an_option(tmp_path: Path, capsys):
     with CascadeMemory(tmp_path / "memory", embedder="hashing") as memory:
         memory.add("reset the router", "hold the button for 10 s")
-    for words in (["stats", str(tmp_path / "memory")], ["stats", "--path", str(tmp_path / "memory")]):
+    for words in (["show", "stats", str(tmp_path / "memory")], ["show", "stats", "--path", str(tmp_path / "memory")]):
         assert main(words) == 0
         assert "1 distinct solution" in capsys.readouterr().out
-    for words in (["serve", str(tmp_path / "memory")], ["serve", "--path", str(tmp_path / "memory")]):
+    for words in (["serve", "mcp", str(tmp_path / "memory")], ["serve", "mcp", "--path", str(tmp_path / "memory")]):
         assert parser().parse_args(words).path == str(tmp_path / "memory")
-    assert parser().parse_args(["serve"]).path is None
+    assert parser().parse_args(["serve", "mcp"]).path is None

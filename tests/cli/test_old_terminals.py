@@ -19,7 +19,7 @@ def test_a_terminal_that_knows_few_letters_shows_escapes(tmp_path: Path, monkeyp
         memory.add("where is the 盒子?", "in the cellar")
     screen = io.TextIOWrapper(io.BytesIO(), encoding="cp1252")
     monkeypatch.setattr(sys, "stdout", screen)
-    assert main(["list", str(tmp_path / "memory")]) == 0
+    assert main(["show", "cases", str(tmp_path / "memory")]) == 0
     screen.flush()
     printed = screen.buffer.getvalue().decode("cp1252")
     assert "in the cellar" in printed

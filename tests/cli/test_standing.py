@@ -27,31 +27,31 @@ def _json(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
 
 def test_an_actor_is_put_into_quarantine_and_released(folder: str, capsys: pytest.CaptureFixture[str]):
     about = (folder, "--actor", "mallory", "--by", "ann")
-    assert _json(capsys, "quarantine", *about, "--note", "made this up") == {"quarantine": "mallory", "cases": 1}
-    (entry,) = _json(capsys, "audit", folder)
+    assert _json(capsys, "sources", "quarantine", *about, "--note", "made this up") == {"quarantine": "mallory", "cases": 1}
+    (entry,) = _json(capsys, "review", "audit", folder)
     assert [entry[name] for name in ("action", "subject", "actor", "note")] == ["quarantine", "mallory", "ann", "made this up"]
-    (case,) = [one for one in _json(capsys, "list", folder) if one["actor"] == "mallory"]
-    assert main(["unhide", folder, "--case", case["id"]]) == 0
+    (case,) = [one for one in _json(capsys, "show", "cases", folder) if one["actor"] == "mallory"]
+    assert main(["review", "unhide", folder, "--case", case["id"]]) == 0
     assert "its actor is in quarantine" in capsys.readouterr().out
     with CascadeMemory(folder, embedder="hashing") as memory:
         assert [found.solution for found in memory.search("cool the mug", k=5).cases] == ["as ann says"]
-    assert main(["quarantine", *about]) == 0
+    assert main(["sources", "quarantine", *about]) == 0
     assert "0 cases are no longer shown" in capsys.readouterr().out
-    assert main(["release", *about]) == 0
+    assert main(["sources", "release", *about]) == 0
     assert "1 case is shown again" in capsys.readouterr().out
-    entry, *_ = _json(capsys, "audit", folder)
-    assert _json(capsys, "undo", folder, "--entry", entry["id"]) == {"undone": entry["id"]}
-    assert {one["actor"]: one["standing"] for one in _json(capsys, "standings", folder)}["mallory"] == "quarantined"
+    entry, *_ = _json(capsys, "review", "audit", folder)
+    assert _json(capsys, "review", "undo", folder, "--entry", entry["id"]) == {"undone": entry["id"]}
+    assert {one["actor"]: one["standing"] for one in _json(capsys, "sources", "standings", folder)}["mallory"] == "quarantined"
 
 
 def test_standings_are_listed_the_worst_first(folder: str, capsys: pytest.CaptureFixture[str], monkeypatch):
     monkeypatch.setattr("getpass.getuser", lambda: "carl")
-    _json(capsys, "quarantine", folder, "--actor", "mallory")
-    assert _json(capsys, "audit", folder)[0]["actor"] == "carl"
-    found = _json(capsys, "standings", folder)
+    _json(capsys, "sources", "quarantine", folder, "--actor", "mallory")
+    assert _json(capsys, "review", "audit", folder)[0]["actor"] == "carl"
+    found = _json(capsys, "sources", "standings", folder)
     assert [(one["actor"], one["standing"], one["share"]) for one in found][:1] == [("mallory", "quarantined", 0.0)]
     assert found[0]["why"] == "its cases are in quarantine"
-    assert main(["standings", folder]) == 0
+    assert main(["sources", "standings", folder]) == 0
     printed = capsys.readouterr().out
     assert "mallory\n  standing  quarantined: its cases are in quarantine\n  shown     in at most 0 % of recalls" in printed
     assert "2 actors" in printed
@@ -61,9 +61,9 @@ def test_standings_are_listed_the_worst_first(folder: str, capsys: pytest.Captur
 
 def test_mistakes_are_named(folder: str, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as refused:
-        main(["quarantine", folder])
+        main(["sources", "quarantine", folder])
     assert refused.value.code == 2
-    assert main(["quarantine", folder, "--actor", ""]) == 2
-    assert main(["release", folder, "--actor", "mallory", "--namespace", "other"]) == 2
-    assert main(["standings", folder, "--namespace", "other"]) == 2
+    assert main(["sources", "quarantine", folder, "--actor", ""]) == 2
+    assert main(["sources", "release", folder, "--actor", "mallory", "--namespace", "other"]) == 2
+    assert main(["sources", "standings", folder, "--namespace", "other"]) == 2
     assert "default" in capsys.readouterr().err

@@ -162,9 +162,9 @@ class OnPyTorch(HashingEmbedder):
 def test_a_folder_of_the_embedder_on_pytorch_is_refused_until_it_is_embedded_again(tmp_path: Path):
     with CascadeMemory(tmp_path / "memory", embedder=OnPyTorch(), learn="inline") as memory:
         memory.add("warm up the mug", "microwave")
-    with pytest.raises(EncoderMismatch, match="cascade-memory reindex PATH --embedder minilm"):
+    with pytest.raises(EncoderMismatch, match="cascade-memory data reindex PATH --embedder minilm"):
         CascadeMemory(tmp_path / "memory")
-    assert main(["reindex", str(tmp_path / "memory"), "--embedder", "minilm"]) == 0
+    assert main(["data", "reindex", str(tmp_path / "memory"), "--embedder", "minilm"]) == 0
     with CascadeMemory(tmp_path / "memory", learn="inline") as memory:
         assert memory.search("heat the cup").cases[0].solution == "microwave"
 

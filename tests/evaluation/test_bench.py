@@ -18,6 +18,7 @@ from cascade_memory.cli import main
 from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.evaluation.bench import stages
 from cascade_memory.evaluation.bench.methods import KNOWN, METHODS, NEED_A_RERANKER
+from cascade_memory.evaluation.bench.names import SUITE_NAMES, TUNABLE
 from cascade_memory.evaluation.bench.plan import ALONE, SUITES, Run, Suite
 from cascade_memory.evaluation.bench.rows import Rows
 from cascade_memory.evaluation.bench.runner import run
@@ -84,6 +85,11 @@ def test_rows_of_another_stream_are_refused(tmp_path):
             rows.append({**row, "method": "CASCADE", **other})
     rows.append({name: value for name, value in {**row, "method": "CASCADE"}.items() if name != "stream"})
     assert len((tmp_path / "rows.jsonl").read_text().splitlines()) == 3
+
+
+def test_the_names_that_the_command_line_offers_are_those_of_the_suites_and_the_methods():
+    assert tuple(SUITES) == SUITE_NAMES
+    assert set(TUNABLE) <= set(KNOWN)
 
 
 def test_tasks_that_are_not_of_the_paper_are_listed_by_themselves(streams, capsys, monkeypatch):

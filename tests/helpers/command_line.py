@@ -10,7 +10,7 @@ from cascade_memory.cli.main import parser
 
 @functools.cache
 def arguments_by_command() -> dict[tuple[str, ...], list[argparse.Action]]:
-    """Return the arguments of every command: ``("bench", "run")`` and the like, and ``()``."""
+    """Return the arguments of every command: ``("bench", "run")`` and the like, their groups, and ``()``."""
     found: dict[tuple[str, ...], list[argparse.Action]] = {}
 
     def look(of: argparse.ArgumentParser, words: tuple[str, ...]) -> None:
@@ -22,3 +22,9 @@ def arguments_by_command() -> dict[tuple[str, ...], list[argparse.Action]]:
 
     look(parser(), ())
     return found
+
+
+def every_command() -> list[tuple[str, ...]]:
+    """Return every command with its group, without the groups themselves."""
+    groups = {words[:-1] for words in arguments_by_command()}
+    return [words for words in arguments_by_command() if words not in groups]

@@ -94,9 +94,6 @@ def install() -> None:
 
     for module in (place, opened):
         module.place_of = place_of  # type: ignore[attr-defined]
-    import cascade_memory.cli.opening as cli
-
-    cli.place_of = place_of  # type: ignore[attr-defined]
 
 
 # What these tests look at, or damage, is only there if a memory is in a folder. tests/postgres has what takes its place.

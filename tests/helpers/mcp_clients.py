@@ -21,7 +21,7 @@ from mcp.client.stdio import stdio_client
 
 TASK = "cool some mug and put it on the table"
 
-SERVE = ["-m", "cascade_memory", "serve", "--path"]
+SERVE = ["-m", "cascade_memory", "serve", "mcp", "--path"]
 
 
 def command(path: Path, *options: str) -> list[str]:
@@ -126,7 +126,7 @@ def confirm(folder: Path, episode_id: str) -> None:
     """As an operator does: look, then confirm what was seen."""
 
     def pending(*options: str) -> Any:
-        command = [sys.executable, "-m", "cascade_memory", "pending", str(folder), "--json", *options]
+        command = [sys.executable, "-m", "cascade_memory", "review", "pending", str(folder), "--json", *options]
         return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
     seen = {one["episode_id"]: one["fingerprint"] for one in pending()["waiting"]}

@@ -242,11 +242,11 @@ def test_the_command_lists_and_brings_back(opened, clocks: Clocks, tmp_path: Pat
     _look(memory)
     memory.close()
     folder = str(tmp_path / "memory")
-    assert main(["expired", folder, "--json"]) == 0
+    assert main(["review", "expired", folder, "--json"]) == 0
     assert [one["id"] for one in json.loads(capsys.readouterr().out)["expired"]] == [case]
-    assert main(["expired", folder]) == 0
+    assert main(["review", "expired", folder]) == 0
     assert "old task" in capsys.readouterr().out
-    assert main(["expired", folder, "--bring-back"]) == 0
+    assert main(["review", "expired", folder, "--bring-back"]) == 0
     assert "1 brought back" in capsys.readouterr().out
     with CascadeMemory(folder, embedder="hashing") as again:
         assert again.get(case).solution == "old"

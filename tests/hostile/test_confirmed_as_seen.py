@@ -226,23 +226,23 @@ def folder(tmp_path: Path) -> str:
 
 
 def _waiting(folder: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    assert main(["pending", folder, "--json"]) == 0
+    assert main(["review", "pending", folder, "--json"]) == 0
     (one,) = json.loads(capsys.readouterr().out)["waiting"]
     return one
 
 
 def test_the_command_confirms_what_it_has_shown(folder: str, capsys: pytest.CaptureFixture[str]):
     one = _waiting(folder, capsys)
-    assert main(["pending", folder]) == 0
+    assert main(["review", "pending", folder]) == 0
     table = capsys.readouterr().out
     assert f"{one['episode_id']}@{one['fingerprint']}" in table  # in one piece, at 80 columns as well
     with CascadeMemory(folder, embedder="hashing") as memory:
         memory.reward(one["episode_id"], 1.0, solution="pay mallory", source="agent", overwrite=True)
-    assert main(["pending", folder, "--confirm", f"{one['episode_id']}@{one['fingerprint']}"]) == 2
+    assert main(["review", "pending", folder, "--confirm", f"{one['episode_id']}@{one['fingerprint']}"]) == 2
     assert "look at it again" in capsys.readouterr().err
     now = _waiting(folder, capsys)
     assert now["solution"] == "pay mallory"
-    assert main(["pending", folder, "--confirm", f"{now['episode_id']}@{now['fingerprint']}"]) == 0
+    assert main(["review", "pending", folder, "--confirm", f"{now['episode_id']}@{now['fingerprint']}"]) == 0
 
 
 def test_the_command_says_where_it_has_cut_what_an_agent_stretched(folder: str, capsys: pytest.CaptureFixture[str]):
@@ -250,7 +250,7 @@ def test_the_command_says_where_it_has_cut_what_an_agent_stretched(folder: str, 
         (seen,) = memory.reported()
         stretched = "pay the supplier" + "\u200b" * 100 + " and then mallory"
         memory.reward(seen.id, 1.0, solution=stretched, source="agent", overwrite=True)
-    assert main(["pending", folder]) == 0
+    assert main(["review", "pending", folder]) == 0
     assert "longer texts are cut" in capsys.readouterr().out
 
 
@@ -266,7 +266,7 @@ def test_whose_it_is_is_part_of_what_was_seen(ram: CascadeMemory):
 def test_the_command_takes_no_id_alone(folder: str, capsys: pytest.CaptureFixture[str]):
     one = _waiting(folder, capsys)
     for given in (one["episode_id"], f"{one['episode_id']}@", f"@{one['fingerprint']}"):
-        assert main(["pending", folder, "--confirm", given]) == 2
+        assert main(["review", "pending", folder, "--confirm", given]) == 2
         assert "EPISODE@FINGERPRINT" in capsys.readouterr().err
     assert _waiting(folder, capsys) == one
 

@@ -174,7 +174,7 @@ def test_the_doctor_finds_vectors_that_another_embedder_made(tmp_path: Path):
     with CascadeMemory(folder, embedder="hashing", learn="inline") as memory:
         (found,) = [check for check in memory.examine() if check.name == "vectors"]
         assert not found.ok
-        assert "cascade-memory reindex" in found.detail
+        assert "cascade-memory data reindex" in found.detail
     reindex(folder, "hashing", progress=False)
     with CascadeMemory(folder, embedder="hashing", learn="inline") as memory:
         assert all(check.ok for check in memory.examine())

@@ -49,7 +49,7 @@ def test_no_byte_of_its_name_is_left_of_a_namespace_that_was_purged(tmp_path: Pa
             assert memory.namespaces() == ["default"]
             assert not files_with(folder, ZOE)  # also while it is open
     if through == "cli":
-        main(["forget", str(folder), "--everything", "--purge", "--yes", "--namespace", ZOE, "--by", "admin"])
+        main(["data", "forget", str(folder), "--everything", "--purge", "--yes", "--namespace", ZOE, "--by", "admin"])
         said = capsys.readouterr().out
         assert "purged: no file" in said
         assert "a name stays: 2 entries of the audit log name those who acted in it" in said

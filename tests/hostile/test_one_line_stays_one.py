@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import re
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import every_command
 from warned import CALL, MISTAKE
 
 from cascade_memory import CascadeMemory, RecalledCase, Step, Trajectory
 from cascade_memory.cli import main
 from cascade_memory.cli.log_lines import ShortLines
-from cascade_memory.cli.main import parser
 from cascade_memory.cycle.advising import advice_text
 from cascade_memory.cycle.reuse import render
 from cascade_memory.domain.failure_warning import FailureWarning
@@ -29,7 +28,12 @@ FORGED = "FORGED LINE"
 TEXT = "fine" + "".join(f"{one}{FORGED}" for one in ["\n", "\r", "\r\n", "\u2028", "\u2029"])  # the door takes these
 EDITED = "fine" + "".join(f"{one}{FORGED}" for one in BREAKS)  # and only an edited ledger holds these
 # They show nothing that is stored, or are about other programs.
-ELSEWHERE = {"demo", "bench", "serve", "inspect", "move", "migrate", "restore", "import", "reindex", "rebuild"}
+ELSEWHERE = {
+    "demo",
+    "bench",
+    "serve",
+    *(f"data {name}" for name in ("move", "migrate", "restore", "import", "reindex", "rebuild")),
+}
 
 
 def lines_are_ours(shown: str) -> None:
@@ -73,37 +77,40 @@ def _commands(stored: dict[str, str], target: Path) -> list[list[str]]:
     folder = stored["folder"]
     case, warning = ["--case", stored["case"]], ["--warning", stored["warning"]]
     return [
-        *([one, folder] for one in ("stats", "report", "doctor", "list", "episodes", "sources", "namespaces", "pending")),
-        *([one, folder] for one in ("warnings", "standings", "audit", "expired")),
-        ["doctor", folder, "--secrets"],
-        ["expired", folder, "--evicted"],
-        ["list", folder, "--all", "--actor", f"x{EDITED}"[:200]],
-        ["show", folder, stored["case"]],
-        ["show", folder, TEXT],
-        ["diff", folder, "--since", "1d"],
-        ["stats", folder, "--namespace", TEXT],
-        ["stats", folder, "--namespace", f"not {TEXT}"],
-        ["correct", folder, "--id", TEXT, "--solution", "x"],
-        ["confirm", folder, "--episode", stored["confirm"]],
-        ["reject", folder, "--episode", stored["reject"]],
-        ["reject", folder, "--episode", f"{TEXT}@{TEXT}"],
-        ["pending", folder, "--reject", TEXT],
-        *([one, folder, *case] for one in ("pin", "hide", "unhide", "unpin")),
-        *(["pin", folder, "--case", one] for one in (TEXT, EDITED)),
-        ["undo", folder, "--entry", stored["entry"]],
-        ["undo", folder, "--entry", TEXT],
-        *([one, folder, "--actor", "bob", "--note", TEXT] for one in ("quarantine", "release")),
-        ["release", folder, "--actor", "eve"],
-        *([one, folder, *warning] for one in ("retire", "restore-warning")),
-        ["advise", folder, *warning, "--advice", TEXT],
-        ["retire", folder, "--warning", TEXT],
-        ["forget", folder, "--actor", f"x{EDITED}"[:200], "--dry-run"],
-        ["forget", folder, "--case", TEXT],
-        ["forget", folder, "--everything", "--namespace", TEXT, "--yes"],
-        ["audit", folder, "--all", "--namespace", TEXT],
-        ["export", folder, str(target / "export.jsonl")],
-        ["backup", folder, str(target / "backup")],
-        ["plan", "--succeeds", "0.5"],
+        *(["show", one, folder] for one in ("stats", "report", "cases", "episodes", "namespaces")),
+        *([one, "list", folder] for one in ("sources", "warnings")),
+        *(["review", one, folder] for one in ("pending", "audit", "expired")),
+        ["sources", "standings", folder],
+        ["data", "doctor", folder],
+        ["data", "doctor", folder, "--secrets"],
+        ["review", "expired", folder, "--evicted"],
+        ["show", "cases", folder, "--all", "--actor", f"x{EDITED}"[:200]],
+        ["show", "case", folder, stored["case"]],
+        ["show", "case", folder, TEXT],
+        ["show", "changes", folder, "--since", "1d"],
+        ["show", "stats", folder, "--namespace", TEXT],
+        ["show", "stats", folder, "--namespace", f"not {TEXT}"],
+        ["review", "correct", folder, "--id", TEXT, "--solution", "x"],
+        ["review", "confirm", folder, "--episode", stored["confirm"]],
+        ["review", "reject", folder, "--episode", stored["reject"]],
+        ["review", "reject", folder, "--episode", f"{TEXT}@{TEXT}"],
+        ["review", "pending", folder, "--reject", TEXT],
+        *(["review", one, folder, *case] for one in ("pin", "hide", "unhide", "unpin")),
+        *(["review", "pin", folder, "--case", one] for one in (TEXT, EDITED)),
+        ["review", "undo", folder, "--entry", stored["entry"]],
+        ["review", "undo", folder, "--entry", TEXT],
+        *(["sources", one, folder, "--actor", "bob", "--note", TEXT] for one in ("quarantine", "release")),
+        ["sources", "release", folder, "--actor", "eve"],
+        *(["warnings", one, folder, *warning] for one in ("retire", "restore")),
+        ["warnings", "advise", folder, *warning, "--advice", TEXT],
+        ["warnings", "retire", folder, "--warning", TEXT],
+        ["data", "forget", folder, "--actor", f"x{EDITED}"[:200], "--dry-run"],
+        ["data", "forget", folder, "--case", TEXT],
+        ["data", "forget", folder, "--everything", "--namespace", TEXT, "--yes"],
+        ["review", "audit", folder, "--all", "--namespace", TEXT],
+        ["data", "export", folder, str(target / "export.jsonl")],
+        ["data", "backup", folder, str(target / "backup")],
+        ["bench", "plan", "--succeeds", "0.5"],
     ]
 
 
@@ -113,8 +120,9 @@ def test_no_command_prints_a_line_of_others(
 ):
     monkeypatch.setenv("COLUMNS", "100")
     of_ours = _commands(stored, tmp_path)
-    every = re.findall("^    ([a-z-]+)", parser().format_help(), re.MULTILINE)
-    assert {words[0] for words in of_ours} | ELSEWHERE == set(every)
+    every = set(every_command())
+    elsewhere = {words for words in every if {words[0], " ".join(words)} & ELSEWHERE}
+    assert {(words[0], words[1]) for words in of_ours} | elsewhere == every
     printed = ""
     for words in of_ours:
         main(words)
@@ -128,7 +136,7 @@ def test_no_command_prints_a_line_of_others(
 def test_a_note_forges_no_entry_of_the_audit_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     with CascadeMemory(tmp_path / "memory", embedder="hashing") as memory:
         memory.quarantine("bob", by="eve", note="ok\n  undo     possible\n4711\n  when     today\n  who      ann")
-    main(["audit", str(tmp_path / "memory")])
+    main(["review", "audit", str(tmp_path / "memory")])
     printed = capsys.readouterr().out
     assert "ok<U+000A>  undo" in printed
     assert not [line for line in printed.splitlines() if line.strip() in ("4711", "who      ann")]

@@ -168,11 +168,11 @@ def test_an_operator_is_shown_it_in_the_table_and_in_messages(tmp_path: Path, ca
     with CascadeMemory(tmp_path / "memory", embedder="hashing") as memory:
         memory.propose(TASK, f"transfer{_HIDDEN}")
     folder = str(tmp_path / "memory")
-    assert main(["pending", folder]) == 0
+    assert main(["review", "pending", folder]) == 0
     printed = capsys.readouterr().out
     assert not _UNSEEN.search(printed)
     assert "<U+E006F>" in re.sub(r"\s|[^\x00-\x7f]", "", printed)
-    assert main(["pending", folder, "--reject", f"nobody{_HIDDEN}"]) == 2
+    assert main(["review", "pending", folder, "--reject", f"nobody{_HIDDEN}"]) == 2
     assert not _UNSEEN.search(capsys.readouterr().err)
 
 

@@ -142,6 +142,7 @@ def test_what_another_process_forgot_meanwhile_does_not_come_back(memory: Cascad
         sys.executable,
         "-m",
         "cascade_memory",
+        "data",
         "forget",
         str(tmp_path / "m"),
         "--where",
@@ -330,7 +331,7 @@ def test_what_was_forgotten_meanwhile_costs_only_recalls_that_it_may_have_meant(
     )
     assert recall.error is None
     gone = f'{{"user": "{"bob" if says != "a candidate that went" else "nobody"}"}}'
-    command = [sys.executable, "-m", "cascade_memory", "forget", str(tmp_path / "m"), "--where", gone, "--yes"]
+    command = [sys.executable, "-m", "cascade_memory", "data", "forget", str(tmp_path / "m"), "--where", gone, "--yes"]
     if says == "a candidate that went":
         command = [*command[:-3], "--case", recall.cases[0].id]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -21,7 +21,7 @@ from cascade_memory import CascadeMemory
 def test_it_answers_with_a_full_pipe_and_ends(tmp_path: Path):
     with CascadeMemory(tmp_path / "memory", embedder="hashing") as memory:
         memory.add("heat some cup", "microwave it")
-    command = [sys.executable, "-m", "cascade_memory", "inspect", str(tmp_path / "memory"), "--no-browser"]
+    command = [sys.executable, "-m", "cascade_memory", "serve", "inspector", str(tmp_path / "memory"), "--no-browser"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, bufsize=0, pipesize=4096)
     assert process.stderr is not None
     try:

@@ -211,7 +211,7 @@ async def test_on_standard_input_a_name_is_given_when_it_starts(folder):
 
 def test_a_name_or_a_token_that_cannot_be_is_refused_at_the_start(folder, tmp_path: Path, capsys):
     (tmp_path / "tokens").write_text(f"ann {ANN}\nbob {ANN}\n")
-    serve = ["serve", "--path", str(folder)]
+    serve = ["serve", "mcp", "--path", str(folder)]
     assert main([*serve, "--actor", "x" * 201]) == 2
     assert main([*serve, "--transport", "http", "--token-file", str(tmp_path / "tokens")]) == 2
     assert "each client needs its own" in capsys.readouterr().err

@@ -31,7 +31,7 @@ async def test_a_new_memory_gets_the_embedder_and_the_log_says_what_happened(tmp
 
 
 def test_an_unknown_embedder_is_refused_with_those_there_are(tmp_path: Path, capsys):
-    assert main(["serve", "--path", str(tmp_path / "memory"), "--embedder", "hashin"]) == 2
+    assert main(["serve", "mcp", "--path", str(tmp_path / "memory"), "--embedder", "hashin"]) == 2
     assert '"hashing"' in capsys.readouterr().err
 
 

@@ -56,7 +56,7 @@ async def test_as_it_stands_the_answer_names_what_waits_and_the_command(page: st
         *_, last = await _three_tasks(session)
     assert last["cases"] == []
     assert "2 reports" in last["about"]
-    assert "cascade-memory pending" in last["about"]
+    assert "cascade-memory review pending" in last["about"]
 
 
 async def test_with_a_trusted_agent_the_third_task_is_shown_what_solved_the_second(page: str, tmp_path: Path):

@@ -73,7 +73,7 @@ def test_a_note_may_go(folder: Path):
 
 def test_a_log_that_was_mended_says_so_for_good(folder: Path, capsys: pytest.CaptureFixture[str]):
     _edit(folder, "DELETE FROM action WHERE key = 2")
-    assert main(["doctor", str(folder)]) == 1
+    assert main(["data", "doctor", str(folder)]) == 1
     assert "does not fit" in " ".join(capsys.readouterr().out.replace("│", " ").split())
     ok, said = _check(folder, fix=True)
     assert ok

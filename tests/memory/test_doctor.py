@@ -96,10 +96,10 @@ def test_snapshots_that_nobody_can_read_are_found_and_removed(folder: Path, on_d
 
 def test_the_command_line_mends_too(folder: Path, capsys):
     _sql(folder, f"UPDATE episode SET opened_at = {time.time() + 9e6}")
-    assert main(["doctor", str(folder), "--json"]) == 1
-    assert main(["doctor", str(folder), "--fix"]) == 0
+    assert main(["data", "doctor", str(folder), "--json"]) == 1
+    assert main(["data", "doctor", str(folder), "--fix"]) == 0
     capsys.readouterr()
-    assert main(["doctor", str(folder), "--json"]) == 0
+    assert main(["data", "doctor", str(folder), "--json"]) == 0
     found = {check["name"]: check for check in json.loads(capsys.readouterr().out)}
     assert found["pending episodes"]["detail"].startswith("1 open, 0 of them")
     assert found["clock"]["ok"]

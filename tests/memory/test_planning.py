@@ -34,12 +34,12 @@ def test_a_plan_agrees_with_a_thousand_streams(succeeds: float, lift: float, hol
 
 
 def test_the_command_compares_shares_and_days(capsys: pytest.CaptureFixture[str]):
-    assert main(["plan", "--succeeds", "0.6", "--a-day", "100", "--json"]) == 0
+    assert main(["bench", "plan", "--succeeds", "0.6", "--a-day", "100", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [one["holdout"] for one in found] == [0.05, 0.1, 0.2, 0.5]
     assert found[0]["tasks"] > 4 * found[-1]["tasks"]
     assert found[-1]["days"] == round(found[-1]["tasks"] / 100, 1)
-    assert main(["plan", "--succeeds", "0.6"]) == 0
+    assert main(["bench", "plan", "--succeeds", "0.6"]) == 0
     assert "in four of five such experiments" in capsys.readouterr().out
 
 

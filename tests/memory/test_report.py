@@ -280,11 +280,11 @@ def test_the_command_and_plain_values(tmp_path, capsys):
         for arm in ("live", "holdout", "live", "holdout"):
             _reward(memory, arm, 1.0)
     folder = str(tmp_path / "memory")
-    assert main(["report", folder]) == 0
+    assert main(["show", "report", folder]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "lift" in out
     assert "+0.000 (" in out
-    assert main(["report", folder, "--namespace", "default", "--json"]) == 0
+    assert main(["show", "report", folder, "--namespace", "default", "--json"]) == 0
     plain = json.loads(capsys.readouterr().out)
     assert plain["lift"]["estimate"] == 0.0
     assert plain["namespace"] == "default"

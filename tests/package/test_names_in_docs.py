@@ -385,7 +385,7 @@ def test_every_name_in_backticks_exists(page: Path):
         'CascadeMemory(ranker="lite")',
         "cascade_memory.testing.check_embeder",
         "cascade-memory doctr",
-        "cascade-memory doctor --fixx",
+        "cascade-memory data doctor --fixx",
         "bench reply memory",
         "--found-bye nothing",
         "python examples/benchmarks/measuring.py --episode 150",

@@ -48,10 +48,10 @@ def filled(url: str) -> dict[tuple[str, str], str | None]:
 def test_every_place_is_named_and_no_secret_is(new_database: Callable[[], str], capsys: pytest.CaptureFixture[str]):
     url = new_database()
     expected = filled(url)
-    assert main(["doctor", url, "--secrets", "--json"]) == 1
+    assert main(["data", "doctor", url, "--secrets", "--json"]) == 1
     said = capsys.readouterr().out
     assert {(one["kind"], one["where"]): one["id"] for one in json.loads(said)["secrets"]} == expected
-    assert main(["doctor", url, "--secrets"]) == 1
+    assert main(["data", "doctor", url, "--secrets"]) == 1
     said += capsys.readouterr().out
     assert TOKEN not in said
     assert WORD not in said
@@ -62,7 +62,7 @@ def test_forgetting_what_it_names_makes_it_content(new_database: Callable[[], st
     filled(url)
     with CascadeMemory(url, embedder="hashing") as memory:
         memory.forget(everything=True)
-    assert main(["doctor", url, "--secrets"]) == 0
+    assert main(["data", "doctor", url, "--secrets"]) == 0
     assert "no secrets found in the database" in capsys.readouterr().out
 
 

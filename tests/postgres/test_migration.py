@@ -208,7 +208,7 @@ def psql(cluster: Cluster, url: str, script: str, folder: Path) -> subprocess.Co
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert main(["migrate", "--print-sql", *arguments]) == 0
+    assert main(["data", "migrate", "--print-sql", *arguments]) == 0
     return capsys.readouterr().out
 
 
@@ -277,11 +277,11 @@ def test_a_script_that_is_interrupted_changes_nothing(
 
 def test_the_command(new_database: NewDatabase, capsys: pytest.CaptureFixture[str], tmp_path: Path):
     url = new_database()
-    assert main(["migrate", url]) == 0
+    assert main(["data", "migrate", url]) == 0
     assert f"has the schema of version {steps.VERSION}; it is new" in capsys.readouterr().out
-    assert main(["migrate", url]) == 0
+    assert main(["data", "migrate", url]) == 0
     assert "it was up to date" in capsys.readouterr().out
-    assert main(["migrate"]) == 2
+    assert main(["data", "migrate"]) == 2
     assert "name the URL of the database" in capsys.readouterr().err
-    assert main(["migrate", str(tmp_path)]) == 2
+    assert main(["data", "migrate", str(tmp_path)]) == 2
     assert "is a folder, which is upgraded when it is opened" in capsys.readouterr().err

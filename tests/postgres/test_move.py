@@ -305,7 +305,7 @@ def test_a_damaged_row_is_named(tmp_path: Path, new_database: NewDatabase, chang
     sql(first, change)
     with pytest.raises(StoreCorrupt, match=told) as found:
         move(first, url)
-    assert "cascade-memory doctor" in str(found.value)
+    assert "cascade-memory data doctor" in str(found.value)
     if PostgresLedger.exists(url):
         with psycopg.connect(url) as connection:
             assert connection.execute("SELECT count(*) FROM cascade_memory.cases").fetchone() == (0,)
@@ -386,10 +386,10 @@ def test_the_command(tmp_path: Path, new_database: NewDatabase, capsys: pytest.C
     first, url = tmp_path / "first", new_database()
     with CascadeMemory(first, embedder="hashing") as memory:
         memory.add("a task", "a solution")
-    assert main(["move", str(first), url]) == 0
+    assert main(["data", "move", str(first), url]) == 0
     assert "moved and compared: 1 cases, 0 episodes, 0 outcomes" in (said := capsys.readouterr().out)
     assert "The source is unchanged" in said
-    assert main(["move", url, str(tmp_path / "second"), "--json"]) == 0
+    assert main(["data", "move", url, str(tmp_path / "second"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["cases"] == 1
-    assert main(["move", str(first), url]) == 2
+    assert main(["data", "move", str(first), url]) == 2
     assert "there is a memory in the database" in capsys.readouterr().err

@@ -35,11 +35,11 @@ def test_a_damaged_row_of_a_database_is_named(tmp_path: Path, new_database: Call
         connection.execute(change)  # type: ignore[arg-type]
     with pytest.raises(StoreCorrupt, match=told) as found:
         move(url, tmp_path / "second")
-    assert "cascade-memory doctor" in str(found.value)
+    assert "cascade-memory data doctor" in str(found.value)
     assert not (tmp_path / "second" / "ledger.sqlite3").exists()
 
 
-@pytest.mark.parametrize("command", ["'move', '.', 'postgresql://h/d'", "'migrate', 'postgresql://h/d'"])
+@pytest.mark.parametrize("command", ["'data', 'move', '.', 'postgresql://h/d'", "'data', 'migrate', 'postgresql://h/d'"])
 def test_without_psycopg_the_extra_is_named(command: str):
     program = f"import sys; sys.modules['psycopg'] = None; from cascade_memory.cli import main; sys.exit(main([{command}]))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
@@ -48,6 +48,7 @@ def test_without_psycopg_the_extra_is_named(command: str):
 
 
 def test_without_psycopg_the_statements_can_be_printed():
-    program = "import sys; sys.modules['psycopg'] = None; from cascade_memory.cli import main; main(['migrate', '--print-sql'])"
+    program = "import sys; sys.modules['psycopg'] = None; from cascade_memory.cli import main; "
+    program += "main(['data', 'migrate', '--print-sql'])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert "CREATE TABLE cascade_memory.cases" in done.stdout

@@ -76,23 +76,23 @@ def test_what_was_forgotten_is_in_no_row(new_database: Callable[[], str]):
 
 def test_the_command_line_takes_a_url(new_database: Callable[[], str], capsys: pytest.CaptureFixture[str]):
     url = new_database()
-    assert main(["stats", url]) == 2
+    assert main(["show", "stats", url]) == 2
     assert "there is no memory in the database" in capsys.readouterr().err
     _taught(url)
-    assert main(["stats", url]) == 0
+    assert main(["show", "stats", url]) == 0
     assert "8" in capsys.readouterr().out
-    assert main(["doctor", url]) == 0
+    assert main(["data", "doctor", url]) == 0
 
 
 def test_the_environment_names_the_place(
     new_database: Callable[[], str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
-    assert main(["stats"]) == 2
+    assert main(["show", "stats"]) == 2
     assert "CASCADE_MEMORY_URL" in capsys.readouterr().err
     url = new_database()
     _taught(url)
     monkeypatch.setenv("CASCADE_MEMORY_URL", url)
-    assert main(["report"]) == 0
+    assert main(["show", "report"]) == 0
 
 
 @pytest.mark.parametrize("url", ["mysql://u@h/d", "postgresql://[", "http://example.org", "postgresql://u@h/d?nonsense=1"])

@@ -78,13 +78,13 @@ def test_cases_that_were_set_aside_are_looked_at_too(clocks: Clocks):
 
 def test_the_command_counts_them_and_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     expected = filled(tmp_path)
-    assert main(["doctor", str(tmp_path), "--secrets"]) == 1
+    assert main(["data", "doctor", str(tmp_path), "--secrets"]) == 1
     said = capsys.readouterr().out
     assert "github-token" in said
     assert "--purge" in said
     assert TOKEN not in said
     assert WORD not in said
-    assert main(["doctor", str(tmp_path), "--secrets", "--json"]) == 1
+    assert main(["data", "doctor", str(tmp_path), "--secrets", "--json"]) == 1
     listed = json.loads(capsys.readouterr().out)
     assert {(one["kind"], one["where"]) for one in listed["secrets"]} >= set(expected)
 
@@ -100,7 +100,7 @@ def test_forgetting_what_it_names_makes_it_content(tmp_path: Path, capsys: pytes
         for case in list(memory.cases()):
             memory.forget(case.id)
         memory.forget(purge=True)
-    assert main(["doctor", str(tmp_path), "--secrets"]) == 0
+    assert main(["data", "doctor", str(tmp_path), "--secrets"]) == 0
     assert "no secrets found" in capsys.readouterr().out
     assert not any(TOKEN.encode() in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
 

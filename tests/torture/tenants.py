@@ -125,7 +125,10 @@ def examined(place: Path | str) -> dict[str, Any]:
     """Run the doctor in a process of its own."""
     began = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-m", "cascade_memory", "doctor", str(place), "--json"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "cascade_memory", "data", "doctor", str(place), "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     took = time.perf_counter() - began
     wrong = [check for check in json.loads(done.stdout or "[]") if not check["ok"] and check["name"] != "free disk"]

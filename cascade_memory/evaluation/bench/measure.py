@@ -14,7 +14,8 @@ from cascade_memory.errors import InvalidInput, ModelUnavailable
 from cascade_memory.evaluation.bench.conditions import CLEAN, rewards_named
 from cascade_memory.evaluation.bench.human import HUMAN
 from cascade_memory.evaluation.bench.methods import KNOWN, QUICK
-from cascade_memory.evaluation.bench.plan import FILE, SHUFFLED, Run, Suite
+from cascade_memory.evaluation.bench.names import FILE, SHUFFLED
+from cascade_memory.evaluation.bench.plan import Run, Suite
 from cascade_memory.evaluation.bench.rows import Row, Rows
 from cascade_memory.evaluation.bench.runner import run, work_of
 from cascade_memory.evaluation.bench.setup import Setup

@@ -12,6 +12,7 @@ from cascade_memory.bandit import UpperConfidence
 from cascade_memory.domain import CaseText
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench import rules
+from cascade_memory.evaluation.bench.names import TUNABLE
 from cascade_memory.evaluation.bench.on_reranker import RERANKED
 from cascade_memory.memory import Memory
 from cascade_memory.ports import Embedder
@@ -77,15 +78,7 @@ ABLATION = (
 )
 
 
-# The parameters that bench tune chooses, in this order.
-TUNABLE = {
-    "Neural-LinLogUCB": ("learning_rate", "alpha"),
-    "LinLogUCB": ("alpha",),
-    "NeuralLogUCB": ("alpha",),
-    "Neural-LinUCB": ("alpha",),
-    "CASCADE": ("alpha",),
-}
-# Further parameters that a user may set. Every method with a memory also has k, unless its own options say it.
+# What a user may set: more than bench tune chooses. Every method with a memory also has k, unless its own options say it.
 _SETTABLE: dict[str, tuple[str, ...]] = {
     **TUNABLE,
     "Neural-LinUCB": ("learning_rate", "alpha"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from cascade_memory.evaluation.bench.methods import ABLATION, AGAINST_RULES, METHODS, QUICK, RIVALS
+from cascade_memory.evaluation.bench.names import FILE
 
 MATCHED, MISLED = 0.97, 0.5
 
@@ -54,7 +55,6 @@ class Run:
 
 
 PROCEDURES = ", procedures"  # after the name of a stream: each task has a solution of its own, in words that never recur
-FILE, SHUFFLED = "file", "shuffled"  # the orders in which a stream can be played
 CONDITIONS = ("rewards", "wrong_cases", "misled")  # the fields of a run that make it harder than usual
 
 

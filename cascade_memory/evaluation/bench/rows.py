@@ -14,7 +14,8 @@ from typing import Any
 
 from cascade_memory.domain import append_after
 from cascade_memory.errors import InvalidInput
-from cascade_memory.evaluation.bench.plan import SHUFFLED, Run
+from cascade_memory.evaluation.bench.names import SHUFFLED
+from cascade_memory.evaluation.bench.plan import Run
 
 Row = dict[str, Any]
 _ORDER = ("task", "seed", "limit", "solver", "order")  # runs that agree in these must have the same tasks in the same order

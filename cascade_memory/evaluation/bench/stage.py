@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from cascade_memory.domain import CaseText
 from cascade_memory.encoders import HashingEmbedder, TextModelEmbedder, default_embedder, is_installed
 from cascade_memory.errors import InvalidInput
-from cascade_memory.evaluation.bench.plan import ALONE, ALONE_REUSE, FILE, MATCHED, MISLED, Run
+from cascade_memory.evaluation.bench.names import FILE
+from cascade_memory.evaluation.bench.plan import ALONE, ALONE_REUSE, MATCHED, MISLED, Run
 from cascade_memory.evaluation.bundled import DIFFERS, bundled_data
 from cascade_memory.evaluation.solver import SimulatedSolver, Solver
 from cascade_memory.evaluation.stream import PrecomputedEmbedder

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cascade_memory.errors import InvalidInput
-from cascade_memory.evaluation.bench.methods import TUNABLE
+from cascade_memory.evaluation.bench.names import TUNABLE
 from cascade_memory.evaluation.bench.plan import Run
 from cascade_memory.evaluation.bench.rows import Row
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from cascade_memory.evaluation.bench.plan import FILE
+from cascade_memory.evaluation.bench.names import FILE
 from cascade_memory.evaluation.bench.rows import Row
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 

@@ -36,4 +36,4 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     lost = connection.execute("PRAGMA foreign_key_check").fetchone()
     if verdict != "ok" or lost is not None:
         why = verdict if lost is None else f"the row {lost[1]} of {lost[0]} belongs to no row of {lost[2]}"
-        raise StoreCorrupt(f"{path} is damaged ({why}); nothing was moved. Repair it first: cascade-memory doctor --fix")
+        raise StoreCorrupt(f"{path} is damaged ({why}); nothing was moved. Repair it first: cascade-memory data doctor --fix")

@@ -58,7 +58,7 @@ class Copying:
     def _damaged(self, fault: Fault) -> StoreCorrupt:
         return StoreCorrupt(
             f"{self._places[0]} holds a row that cannot be moved: {fault}. Nothing was moved; "
-            "repair it first: cascade-memory doctor --fix"
+            "repair it first: cascade-memory data doctor --fix"
         )
 
     def _copied(self, table: Table, key: str, check: Check) -> Sum:

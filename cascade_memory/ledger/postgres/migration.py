@@ -54,7 +54,7 @@ def _number(connection: psycopg.Connection[Any], found: Shape) -> int:
     except errors.InsufficientPrivilege as error:
         raise StoreUnwritable(
             f"the role {connection.info.user!r} has no rights to use the schema {SCHEMA} in {_place(connection)}: let its "
-            "owner run the GRANT lines that cascade-memory migrate --print-sql shows"
+            "owner run the GRANT lines that cascade-memory data migrate --print-sql shows"
         ) from error
     if row is None:
         raise _not_ours(connection, ["its version is missing"])
@@ -83,7 +83,7 @@ def _step(connection: psycopg.Connection[Any]) -> int | None:
     except errors.InsufficientPrivilege as error:
         raise StoreUnwritable(
             f"the role {connection.info.user!r} has no rights to make or change the schema {SCHEMA} in {_place(connection)}: "
-            "let a role that has them run with psql what cascade-memory migrate URL --print-sql prints, then open it again"
+            "let a role that has them run with psql what cascade-memory data migrate URL --print-sql prints, then open it again"
         ) from error
     except (errors.DuplicateTable, errors.DuplicateObject, errors.DuplicateColumn, errors.UndefinedTable) as error:
         raise _not_ours(connection, [str(error).splitlines()[0]]) from error

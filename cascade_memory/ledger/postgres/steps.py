@@ -70,7 +70,7 @@ END $$;
 _NEW_GENERATION = f"""INSERT INTO {SCHEMA}.meta VALUES ('generation', md5(gen_random_uuid()::text))
   ON CONFLICT (key) DO UPDATE SET value = excluded.value;
 """
-_AGAIN = "print the statements again: cascade-memory migrate URL --print-sql"
+_AGAIN = "print the statements again: cascade-memory data migrate URL --print-sql"
 _GRANTS = f"""-- A role that may not create tables, here agents, needs these rights. Grant them again after each migration.
 -- GRANT USAGE ON SCHEMA {SCHEMA} TO agents;
 -- GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {SCHEMA} TO agents;

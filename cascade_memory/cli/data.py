@@ -1,0 +1,171 @@
+"""``cascade-memory data``: what is stored is checked, repaired, copied, moved and forgotten."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+from typing import IO
+
+from cascade_memory.cli import databases, forgetting
+from cascade_memory.cli.acting import actor, add_actor
+from cascade_memory.cli.bench_setup import A_MODEL
+from cascade_memory.cli.groups import Commands
+from cascade_memory.cli.opening import existing, place
+from cascade_memory.cli.secrets import doctor_secrets
+from cascade_memory.cli.tables import print_done, print_json, print_table
+from cascade_memory.cli.targets import check_writable
+from cascade_memory.domain.display import counted
+from cascade_memory.domain.validation import check_path
+from cascade_memory.errors import InvalidInput
+
+
+def add(groups: Commands) -> None:
+    """Add the group."""
+    data = groups.group("data", "check, repair, copy, move and forget what is stored")
+    _add_doctor(data)
+    data.on_memory("rebuild", rebuild, "build the Chroma folder again from the ledger", namespace=False)
+    command = data.on_memory("reindex", reindex, "embed all cases again with another embedder", namespace=False)
+    command.add_argument("--embedder", required=True, metavar="NAME", help=f"minilm, chroma, hashing, or {A_MODEL}")
+    _add_backup(data)
+    _add_transfer(data)
+    databases.add(data)
+    forgetting.add(data)
+
+
+def _add_doctor(data: Commands) -> None:
+    about = "check that ledger, index and Chroma agree; exit 1 if not"
+    command = data.on_memory("doctor", doctor, about, namespace=False)
+    command.add_argument("--fix", action="store_true", help="repair what can be repaired without losing data")
+    command.add_argument("--secrets", action="store_true", help="look for secrets in all that is stored instead; exit 1 if any")
+
+
+def _add_backup(data: Commands) -> None:
+    about = "copy the memory into a new folder; it may be in use meanwhile"
+    command = data.on_memory("backup", backup, about, namespace=False)
+    command.add_argument("target", help="the new folder")
+    command = data.command("restore", restore, "restore a backup; nothing is removed before the backup is checked")
+    command.add_argument("backup", help="the folder that data backup made")
+    command.add_argument("path", help="the folder of the memory; it must not be open anywhere")
+    command.add_argument("--replace", action="store_true", help="replace an existing memory")
+
+
+def _add_transfer(data: Commands) -> None:
+    command = data.on_memory("export", export, "write everything as JSON lines", namespace=False)
+    command.add_argument("file", help="target file, or - for standard output")
+    command.add_argument("--force", action="store_true", help="replace an existing file")
+    command = data.on_memory("import", import_, "read what data export wrote; the folder may be new", namespace=False)
+    command.add_argument("file", help="source file, or - for standard input")
+    add_actor(command)
+
+
+def doctor(options: argparse.Namespace) -> int:
+    """Examine the folder, or look for secrets in it."""
+    if options.secrets:
+        return doctor_secrets(options)
+    with existing(options) as memory:
+        checks = memory.examine(fix=options.fix)
+    if options.json:
+        print_json([check.as_dict() for check in checks])
+    else:
+        rows = [["ok" if check.ok else "WRONG", check.name, check.detail] for check in checks]
+        print_table(f"examination of {place(options)}", ["", "what", "finding"], rows)
+    return 0 if all(check.ok for check in checks) else 1
+
+
+def rebuild(options: argparse.Namespace) -> int:
+    """Build Chroma again from the ledger."""
+    with existing(options) as memory:
+        memory.rebuild()
+        cases = memory.stats(everywhere=True).cases
+    print_done(options, {"rebuilt": cases}, f"Chroma was rebuilt with {counted(cases, 'case')}")
+    return 0
+
+
+def reindex(options: argparse.Namespace) -> int:
+    """Embed all cases again, with another embedder."""
+    from cascade_memory.assembly.reindex import reindex as reindex_folder
+
+    cases = reindex_folder(options.path, options.embedder, progress=None if not options.json else False)
+    print_done(options, {"reindexed": cases, "embedder": options.embedder}, f"{counted(cases, 'case')} embedded again")
+    return 0
+
+
+def _check_both(options: argparse.Namespace, stream: str) -> None:
+    """Say which of the two names is missing: with only one, argparse takes it for the file."""
+    if not options.path:
+        raise InvalidInput(
+            f"only {options.file!r} was named: name the memory and the file, {options.called} MEMORY FILE, where FILE may be - "
+            f"for the standard {stream}"
+        )
+
+
+def export(options: argparse.Namespace) -> int:
+    """Export the memory as JSON lines."""
+    _check_both(options, "output")
+    if options.file != "-":
+        place(options).check_there()
+        if check_path(options.file, "the file").is_file() and not options.force:
+            raise InvalidInput(f"there is already a file {options.file}: name another one, or pass --force to replace it")
+        check_writable(options.file, "the file")
+    with existing(options) as memory:
+        if options.file == "-":
+            memory.export(sys.stdout, progress=False)
+            return 0
+        lines = memory.export(options.file)
+    print_done(options, {"lines": lines, "file": options.file}, f"{lines:,} lines written to {options.file}")
+    return 0
+
+
+def import_(options: argparse.Namespace) -> int:
+    """Import JSON lines."""
+    from cascade_memory.assembly.cascade import CascadeMemory
+    from cascade_memory.assembly.embedders import StoredVectors
+    from cascade_memory.memory.transfer import lines_of, read_header
+
+    _check_both(options, "input")
+    source = sys.stdin if options.file == "-" else _readable(options.file)
+    with source as file:
+        lines = lines_of(file)
+        header = read_header(first := next(lines, ""))
+        embedder = "stored" if _is_there(options) else StoredVectors(header["embedder"], header["dimension"])
+        with CascadeMemory(options.path, embedder=embedder, chroma=options.chroma) as memory:
+            count = memory.import_(itertools.chain([first], lines), actor=actor(options))
+    print_done(options, {"imported": count}, f"{counted(count, 'record')} imported")
+    return 0
+
+
+def _is_there(options: argparse.Namespace) -> bool:
+    try:
+        place(options).check_there()
+    except InvalidInput:
+        return False
+    return True
+
+
+def backup(options: argparse.Namespace) -> int:
+    """Copy."""
+    with existing(options) as memory:
+        held = memory.backup(options.target)
+    print_done(options, held, f"backed up: {_counted(held)}")
+    return 0
+
+
+def restore(options: argparse.Namespace) -> int:
+    """Restore a backup."""
+    from cascade_memory.assembly.restore import restore as restore_folder
+
+    held = restore_folder(options.backup, options.path, replace=options.replace)
+    print_done(options, held, f"restored: {_counted(held)}")
+    return 0
+
+
+def _counted(held: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {what}" for what, count in held.items())
+
+
+def _readable(file: str) -> IO[str]:
+    try:
+        return check_path(file, "the file").open(encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"cannot read {file}: {error}") from error

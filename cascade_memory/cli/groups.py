@@ -1,0 +1,47 @@
+"""Commands and their groups, and the options that most commands have: the memory, the namespace and ``--json``.
+
+Each group has a module whose ``add`` declares it: its name, and each command with its options and the function that runs it.
+What needs numpy, or a memory, is imported by that function: no help text and no mistake in a command waits for it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from cascade_memory.cli.arguments import Parser
+from cascade_memory.cli.opening import add_namespace, add_place
+
+Run = Callable[[argparse.Namespace], int]
+
+
+class Commands:
+    """The commands of a parser: of the program, or of one of its groups."""
+
+    def __init__(self, parser: Parser, what: str = "command") -> None:
+        self._parsers = parser.add_subparsers(dest=what, required=True, metavar=what.upper(), parser_class=Parser)
+        parser.needs_command = True
+
+    def group(self, name: str, about: str) -> Commands:
+        """Add a group, and return its commands."""
+        return Commands(self._parsers.add_parser(name, help=about, description=_sentence(about)))
+
+    def command(self, name: str, run: Run, about: str, *, json: bool = True) -> argparse.ArgumentParser:
+        """Add a command; it takes ``--json`` unless it is a server."""
+        command = self._parsers.add_parser(name, help=about, description=_sentence(about))
+        if json:
+            command.add_argument("--json", action="store_true", help="print JSON instead of a table")
+        command.set_defaults(run=run, called=command.prog)
+        return command
+
+    def on_memory(self, name: str, run: Run, about: str, *, namespace: bool = True) -> argparse.ArgumentParser:
+        """Add a command that opens a memory; it takes ``--namespace`` unless it is about all of them."""
+        command = self.command(name, run, about)
+        add_place(command)
+        if namespace:
+            add_namespace(command)
+        return command
+
+
+def _sentence(about: str) -> str:
+    return f"{about[0].upper()}{about[1:]}."

@@ -1,0 +1,132 @@
+"""``cascade-memory review``: what people decide about episodes and cases, and the audit log of what they decided."""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+from cascade_memory.cli import waiting
+from cascade_memory.cli.acting import actor, add_actor
+from cascade_memory.cli.groups import Commands, Run
+from cascade_memory.cli.listing import add_length, first
+from cascade_memory.cli.opening import existing
+from cascade_memory.cli.tables import print_done, print_json, print_record
+from cascade_memory.domain.actions import AuditEntry
+from cascade_memory.errors import InvalidInput
+
+_FLAGS = {
+    "pin": "keep a case: it is never evicted and never expires",
+    "unpin": "let a pinned case be evicted and expire",
+    "hide": "never show a case; it is kept",
+    "unhide": "show a hidden case again",
+}
+_SEEN = "as review pending prints it: exactly what you have seen is judged"
+
+
+def add(groups: Commands) -> None:
+    """Add the group."""
+    review = groups.group("review", "decide about episodes and cases, and list what people decided")
+    waiting.add_pending(review)
+    confirmed = _decision(review, "confirm", confirm, "say that the answer of an episode is right")
+    rejected = _decision(review, "reject", reject, "say that the answer of an episode is wrong")
+    for command in (confirmed, rejected):
+        command.add_argument("--episode", required=True, metavar="EPISODE@FINGERPRINT", help=_SEEN)
+    corrected = _decision(review, "correct", correct, "store the right solution of an episode or of a case")
+    corrected.add_argument("--id", required=True, metavar="ID", help="of the episode or the case")
+    corrected.add_argument("--solution", required=True, metavar="TEXT", help="the right solution")
+    corrected.add_argument("--note", metavar="TEXT", help="why, for the audit log")
+    for name, about in _FLAGS.items():
+        flagged = _decision(review, name, flag, about)
+        flagged.add_argument("--case", required=True, metavar="ID", help="of the case, as show cases prints it")
+    waiting.add_expired(review)
+    listed = review.on_memory("audit", audit, "list what people did, newest first, and what can be undone")
+    add_length(listed)
+    undone = _decision(review, "undo", undo, "take an action back that review audit lists")
+    undone.add_argument("--entry", required=True, metavar="ID", help="of the entry, as review audit prints it")
+
+
+def _decision(review: Commands, name: str, run: Run, about: str) -> argparse.ArgumentParser:
+    command = review.on_memory(name, run, about)
+    add_actor(command)
+    return command
+
+
+def correct(options: argparse.Namespace) -> int:
+    """Store the right solution of an episode or in place of a case."""
+    with existing(options, options.namespace) as memory:
+        who, namespace = actor(options), options.namespace
+        made = memory.correct(options.id, options.solution, actor=who, note=options.note, channel="cli", namespace=namespace)
+    print_done(options, {"corrected": options.id, "case": made}, f"corrected: case {made} is shown from now on")
+    return 0
+
+
+def confirm(options: argparse.Namespace) -> int:
+    """Say that what was seen is right."""
+    episode_id, seen = _named(options.episode)
+    with existing(options, options.namespace) as memory:
+        who, namespace = actor(options), options.namespace
+        case_id = memory.confirm(episode_id, seen=seen, actor=who, channel="cli", namespace=namespace)
+    stored = "no case was stored" if case_id is None else f"it is case {case_id}"
+    print_done(options, {"confirmed": episode_id, "case": case_id}, f"confirmed: {stored}")
+    return 0
+
+
+def reject(options: argparse.Namespace) -> int:
+    """Say that what was seen is wrong."""
+    episode_id, seen = _named(options.episode)
+    with existing(options, options.namespace) as memory:
+        memory.reject(episode_id, seen=seen, actor=actor(options), channel="cli", namespace=options.namespace)
+    print_done(options, {"rejected": episode_id}, "rejected")
+    return 0
+
+
+def flag(options: argparse.Namespace) -> int:
+    """Pin, unpin, hide or show again."""
+    with existing(options, options.namespace) as memory:
+        done = getattr(memory, options.command)(options.case, actor=actor(options), namespace=options.namespace)
+        stays = options.command == "unhide" and memory.get(options.case, namespace=options.namespace).hidden
+    said = "done" if done else "nothing to do: it was so before"
+    said += "; it is not shown: its actor is in quarantine (sources release, or pin it)" if stays else ""
+    print_done(options, {options.command: options.case, "changed": done}, said)
+    return 0
+
+
+def audit(options: argparse.Namespace) -> int:
+    """List what people did, newest first."""
+    with existing(options, options.namespace) as memory:
+        found = first(memory.audit(namespace=options.namespace, newest_first=not options.oldest_first), options)
+    if options.json:
+        print_json([entry.as_dict() for entry in found])
+        return 0
+    for entry in found:
+        print_record(entry.id, _fields(entry))
+    print(f"{len(found)} entries")
+    return 0
+
+
+def undo(options: argparse.Namespace) -> int:
+    """Take an action back."""
+    with existing(options, options.namespace) as memory:
+        memory.undo(options.entry, actor=actor(options), namespace=options.namespace)
+    print_done(options, {"undone": options.entry}, "taken back")
+    return 0
+
+
+def _fields(entry: AuditEntry) -> dict[str, str]:
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry.at))
+    return {
+        "when": when,
+        "who": entry.actor or "not said",
+        "what": entry.changed,
+        **({} if entry.subject is None else {"subject": entry.subject}),
+        **({} if entry.note is None else {"note": entry.note}),
+        **({} if entry.undoes is None else {"undoes": entry.undoes}),
+        "undo": entry.why_not or "possible",
+    }
+
+
+def _named(given: str) -> tuple[str, str]:
+    episode_id, at, seen = given.rpartition("@")
+    if not (at and episode_id and seen):
+        raise InvalidInput(f"name EPISODE@FINGERPRINT, as review pending prints it, not {given!r}: that is what you have seen")
+    return episode_id, seen

@@ -1,0 +1,20 @@
+"""Names that the command line offers: it must not load numpy, and all that the methods need, to list them."""
+
+from __future__ import annotations
+
+FILE, SHUFFLED = "file", "shuffled"  # the orders in which a stream can be played
+
+# The suites of plan.py.
+SUITE_NAMES = (
+    *("quick", "local", "paper", "set-aside", "deep-search", "hospital"),
+    *("ablation", "rivals", "rules", "rewards", "wrong-cases"),
+)
+
+# The parameters that bench tune chooses, in this order.
+TUNABLE = {
+    "Neural-LinLogUCB": ("learning_rate", "alpha"),
+    "LinLogUCB": ("alpha",),
+    "NeuralLogUCB": ("alpha",),
+    "Neural-LinUCB": ("alpha",),
+    "CASCADE": ("alpha",),
+}
