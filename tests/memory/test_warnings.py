@@ -378,7 +378,7 @@ def test_a_fault_in_blame_costs_no_reward(memory: CascadeMemory, monkeypatch: py
     def broken(*_: object) -> object:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("cascade_memory.engine.blaming.blame", broken)
+    monkeypatch.setattr("cascade_memory.engine.blaming.blamed_step", broken)
     fail(memory)
     assert memory.stats().rewards == 1
     assert memory.health().failures == {"blame": 1}
