@@ -77,13 +77,6 @@ class Spent:
     write: float = math.nan
     rendered: bool = False
 
-    def note_made(self) -> None:
-        """Add the recall and the time of its steps to the totals."""
-        with self.totals.lock:
-            self.totals.recalls += 1
-            for name in STEPS:
-                setattr(self.totals, name, getattr(self.totals, name) + getattr(self, name))
-
     def note_rendered(self, text: str) -> None:
         """Add the text of this recall to the totals, the first time that somebody asks for it."""
         tokens = estimated_tokens(text)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.actions import NewAction
-from cascade_memory.domain.cost import Spent, Totals
+from cascade_memory.domain.cost import STEPS, Spent, Totals
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.records import Change, Settled
@@ -339,7 +339,10 @@ class Engine:
         began = time.perf_counter()
         unwritten = self.recording.write(decision.row, left, seq, written)
         spent.write = time.perf_counter() - began
-        spent.note_made()
+        with totals.lock:
+            totals.recalls += 1
+            for step in STEPS:
+                setattr(totals, step, getattr(totals, step) + getattr(spent, step))
         if _log.isEnabledFor(logging.INFO):
             _log.info("%s", recall_line(request, decision.recall, len(decision.row.candidates), spent))
         if unwritten is None or (request.search and self.parts.ledger.read_only):

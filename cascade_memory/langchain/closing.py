@@ -10,8 +10,7 @@ from cascade_memory.domain.trajectory import Solution, Step, Trajectory
 from cascade_memory.domain.transcript import as_solution, tool_step
 from cascade_memory.langchain.messages import answer_in, messages_in, since, solution_in
 from cascade_memory.langchain.run_tree import Root, ToolCall
-from cascade_memory.runs.failing_open import fail_open
-from cascade_memory.runs.run_end_worker import RunEndWorker
+from cascade_memory.runs.ending import RunEndWorker, fail_open
 
 if TYPE_CHECKING:
     from cascade_memory.memory.memory import Memory

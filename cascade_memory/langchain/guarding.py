@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from cascade_memory.langchain.messages import WARNED, messages_in, read, steps_in
 from cascade_memory.langchain.run_tree import EPISODE_KEY
 from cascade_memory.runs.around import active_episode
-from cascade_memory.runs.failing_open import fail_open
+from cascade_memory.runs.ending import fail_open
 
 if TYPE_CHECKING:
     from cascade_memory.domain.failure_warning import Advice

@@ -17,8 +17,7 @@ from cascade_memory.langchain.closing import Closing
 from cascade_memory.langchain.cut_off import was_cut_off
 from cascade_memory.langchain.messages import answer_in, text_of
 from cascade_memory.langchain.run_tree import Run, RunTree, ToolCall
-from cascade_memory.runs.ending import status_of
-from cascade_memory.runs.failing_open import fail_open
+from cascade_memory.runs.ending import fail_open, status_of
 
 if TYPE_CHECKING:
     from cascade_memory.memory.memory import Memory

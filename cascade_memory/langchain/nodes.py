@@ -20,7 +20,7 @@ from cascade_memory.langchain.places import Skip, Text, check_places, going_on, 
 from cascade_memory.langchain.run_tree import CHANNEL, METADATA_KEY, actor_in
 from cascade_memory.memory.threads import in_reward_thread, in_thread
 from cascade_memory.redaction.saying import warn
-from cascade_memory.runs.failing_open import fail_open
+from cascade_memory.runs.ending import fail_open
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -1,30 +1,16 @@
-"""The states of an episode: every change of ``episode.status`` is made here. The documentation draws them (states.md).
+"""The states of an episode: each change of ``episode.status`` is made here, but for a recall, which opens it (``recalls``).
 
 An episode is *open* until somebody judges it (*settled*), its run says that nobody will (*censored*), or it has waited for too
-long (*expired*). A verdict that is taken back, or whose source is forgotten, opens it again.
+long (*expired*). A verdict that is taken back, or whose source is forgotten, opens it again. The documentation draws this
+(states.md).
 """
 
 from __future__ import annotations
 
-from cascade_memory.domain.records import CLOSED, RecallRecord
+from cascade_memory.domain.records import CLOSED
 from cascade_memory.ledger import cases
 from cascade_memory.ledger.compaction import shrink
 from cascade_memory.ledger.database import Connection
-
-
-def open_new(connection: Connection, entry: RecallRecord) -> int | None:
-    """Open the episode of a recall, and return its key; None if there is one with this id."""
-    # Nobody else knows the id of an episode that this recall opens. Any other one may be there already.
-    known = "" if entry.opens_episode else "ON CONFLICT DO NOTHING"
-    opened = connection.execute(
-        f"""INSERT INTO episode (id, namespace, query, thread, arm, holdout, status, opened_at, actor, channel)
-            VALUES (?, ?, ?, ?, ?, ?, 'open', ?, ?, ?) {known} RETURNING key""",
-        (
-            *(entry.episode_id, entry.namespace, entry.query, entry.thread, entry.arm, entry.holdout, entry.at),
-            *(entry.actor, entry.channel),
-        ),
-    ).fetchone()
-    return None if opened is None else int(opened[0])
 
 
 def settle(connection: Connection, episode: int, *, at: float, source: str, reported: int | None) -> None:

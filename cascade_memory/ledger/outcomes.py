@@ -15,7 +15,7 @@ from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.records import SETTLED, Column, Settled, Settlement, Unsettled
 from cascade_memory.domain.signed import Signed
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, TicketRefused, UnknownEpisode
-from cascade_memory.ledger import blaming, caps, cases, episode_states, failures, redeeming, stored_anew, verdicts
+from cascade_memory.ledger import blaming, caps, case_states, cases, episode_states, failures, redeeming, verdicts
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.episodes import read_episode
@@ -124,11 +124,11 @@ def settled(connection: Connection, new: Settlement) -> Settled:
         by = (new.actor, new.channel) if by_hand or asked_by[0] is None else asked_by
         seen = () if by_hand else keys
         case = new.case if new.case.metadata == metadata else dataclasses.replace(new.case, metadata=metadata)
-        before = stored_anew.gone(case, current, taken)
-        case = stored_anew.under_its_id(connection, case, before)
+        before = case_states.gone(case, current, taken)
+        case = case_states.under_its_id(connection, case, before)
         packed_case = packed if case.solution is new.solution else None
         case_key, case_id, is_new = cases.insert(connection, case, packed_case, episode, same, seen=seen, by=by)
-        stored_anew.decide_again(connection, new.namespace, case_id, before if is_new else None)
+        case_states.decide_again(connection, new.namespace, case_id, before if is_new else None)
     by_agent = new.source not in TRUSTED_SOURCES
     outcome = _written(connection, new, episode, case_key, metadata, packed)
     blaming.settle(connection, new, episode, outcome, keys, lost)

@@ -12,7 +12,7 @@ from cascade_memory.domain.metadata import check_amount
 from cascade_memory.domain.records import CASE_REMOVED, FORGOTTEN, PURGED, Opinion, RecallRecord
 from cascade_memory.domain.validation import GREATEST
 from cascade_memory.errors import EpisodeClosed, UnknownEpisode
-from cascade_memory.ledger import episode_states, numbering
+from cascade_memory.ledger import numbering
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.filters import EPISODES, keep_fields
 from cascade_memory.ledger.rows import (
@@ -101,8 +101,18 @@ def _drop_old_searches(connection: Connection) -> None:
 
 def _episode(connection: Connection, entry: RecallRecord) -> tuple[int, str]:
     """Return the key and the query of the recall's episode; open the episode if it is new."""
-    key = episode_states.open_new(connection, entry)
-    if key is not None:
+    # Nobody else knows the id of an episode that this recall opens. Any other one may be there already.
+    known = "" if entry.opens_episode else "ON CONFLICT DO NOTHING"
+    opened = connection.execute(
+        f"""INSERT INTO episode (id, namespace, query, thread, arm, holdout, status, opened_at, actor, channel)
+            VALUES (?, ?, ?, ?, ?, ?, 'open', ?, ?, ?) {known} RETURNING key""",
+        (
+            *(entry.episode_id, entry.namespace, entry.query, entry.thread, entry.arm, entry.holdout, entry.at),
+            *(entry.actor, entry.channel),
+        ),
+    ).fetchone()
+    if opened is not None:
+        (key,) = opened
         connection.execute(SET_VECTOR.format("episode_vector"), (key, pack_floats(entry.vector)))
         keep_metadata(connection, entry.namespace, key, entry.metadata, new=True)
         return key, entry.query

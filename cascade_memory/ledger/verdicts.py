@@ -11,10 +11,9 @@ from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.records import Settlement
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, UndoRefused
 from cascade_memory.ledger import action_log, cases, episode_states, failures
-from cascade_memory.ledger.case_states import set_hidden
+from cascade_memory.ledger.case_states import is_there, set_hidden
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.reports import withdraw
-from cascade_memory.ledger.stored_anew import is_there
 
 # Names of counts. The last three say that a case went with its outcome, and what people had decided about it, for an undo.
 SHOWN_AGAIN, GONE, PIN_GONE, HIDING_GONE = "cases shown again", "cases deleted", "pinned ones", "hidden ones"

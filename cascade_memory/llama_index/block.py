@@ -15,7 +15,7 @@ from cascade_memory.cycle.chat_turns import check_show
 from cascade_memory.domain.recall import Recall
 from cascade_memory.llama_index.trajectory import Turn, turn_in
 from cascade_memory.memory.threads import in_thread
-from cascade_memory.runs.failing_open import fail_open
+from cascade_memory.runs.ending import fail_open
 
 if TYPE_CHECKING:
     from cascade_memory.memory.memory import Memory

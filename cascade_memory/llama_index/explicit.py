@@ -18,8 +18,7 @@ from cascade_memory.llama_index.instrumentation import read_solution
 from cascade_memory.llama_index.trajectory import text_of
 from cascade_memory.memory.threads import in_reward_thread, in_thread, soon_in_reward_thread
 from cascade_memory.runs.around import ActiveEpisode, within
-from cascade_memory.runs.ending import status_of
-from cascade_memory.runs.failing_open import fail_open
+from cascade_memory.runs.ending import fail_open, status_of
 
 if TYPE_CHECKING:
     from cascade_memory.memory.memory import Memory

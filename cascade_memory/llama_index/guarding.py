@@ -12,7 +12,7 @@ from llama_index.core.tools import AsyncBaseTool, BaseTool, FunctionTool, ToolMe
 from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.domain.transcript import tool_step
 from cascade_memory.llama_index.noted_steps import NotedSteps
-from cascade_memory.runs.failing_open import fail_open
+from cascade_memory.runs.ending import fail_open
 
 if TYPE_CHECKING:
     from cascade_memory.domain.failure_warning import Advice

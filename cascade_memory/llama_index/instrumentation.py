@@ -17,9 +17,7 @@ from workflows.errors import WorkflowCancelledByUser
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.llama_index.runs import Run, Runs
 from cascade_memory.llama_index.trajectory import grown, is_streamed, solution_in
-from cascade_memory.runs.ending import status_of
-from cascade_memory.runs.failing_open import fail_open
-from cascade_memory.runs.run_end_worker import RunEndWorker
+from cascade_memory.runs.ending import RunEndWorker, fail_open, status_of
 
 if TYPE_CHECKING:
     from cascade_memory.memory.memory import Memory

@@ -9,9 +9,7 @@ from cascade_memory.lazy import load
 if TYPE_CHECKING:
     from cascade_memory.runs.adapter import Adapter, engine_for
     from cascade_memory.runs.around import ActiveEpisode, active_episode, join, within
-    from cascade_memory.runs.ending import status_of
-    from cascade_memory.runs.failing_open import fail_open
-    from cascade_memory.runs.run_end_worker import RunEndWorker
+    from cascade_memory.runs.ending import RunEndWorker, fail_open, status_of
 
 __all__ = [
     "ActiveEpisode",
@@ -28,10 +26,10 @@ __all__ = [
 _HOMES = {
     "ActiveEpisode": "around",
     "Adapter": "adapter",
-    "RunEndWorker": "run_end_worker",
+    "RunEndWorker": "ending",
     "active_episode": "around",
     "engine_for": "adapter",
-    "fail_open": "failing_open",
+    "fail_open": "ending",
     "join": "around",
     "status_of": "ending",
     "within": "around",

@@ -33,7 +33,7 @@ class Headlines:
 
     def items(self, data: Path) -> list[Item]:
         """Read the headlines in the order of the file."""
-        lines = map(json.loads, (data / "sentifin.jsonl").read_text().splitlines())
+        lines = map(json.loads, (data / "sentifin.jsonl").read_text(encoding="utf-8").splitlines())
         return [Item(line["task"], line["label"][0]["label"]) for line in lines if len(line["label"]) == 1]
 
     def answer(self, reply: str) -> str:

@@ -19,7 +19,7 @@ from scripted import model
 from cascade_memory import Episode
 from cascade_memory.errors import InvalidInput
 from cascade_memory.langchain import CascadeMemory
-from cascade_memory.runs.run_end_worker import RunEndWorker
+from cascade_memory.runs.ending import RunEndWorker
 
 Make = Callable[..., CascadeMemory]
 

@@ -234,7 +234,8 @@ def test_a_case_that_is_hidden_for_two_reasons_is_shown_when_neither_holds(memor
     ("statement", "module"),
     [
         (r"UPDATE episode SET (status|source|closed_at|reported)\b", "episode_states"),
-        (r"INSERT INTO episode \(|DELETE FROM episode\b", "episode_states"),
+        (r"DELETE FROM episode\b", "episode_states"),
+        (r"INSERT INTO episode \(", "recalls"),
         (r"UPDATE cases SET (hidden|pinned)\b", "case_states"),
         (r"INSERT INTO expired \(", "room"),
     ],

@@ -169,7 +169,7 @@ FAULTS = (
     Fault("redaction/values.py", "if bare and not value.quoted:", "if bare and value.quoted:"),
     Fault("redaction/finding.py", "done = end + len(_END) if closed < 0 else closed + len(_DASHES)", "done = end + len(_END)"),
     Fault("rewards/answers.py", 'if right is None or episode.status == "error":', "if right is None:"),
-    Fault("runs/run_end_worker.py", "future.add_done_callback(self._under_way.discard)", "pass"),
+    Fault("runs/ending.py", "future.add_done_callback(self._under_way.discard)", "pass"),
     Fault(
         "serving/crowd.py",
         "next((one for one in self._known if not one.busy), None)",
