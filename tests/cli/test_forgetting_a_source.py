@@ -1,4 +1,4 @@
-"""``forget --actor`` shows what it would do, asks, and says what came back."""
+"""``data forget --actor`` shows what it would do, asks, and says what came back."""
 
 from __future__ import annotations
 

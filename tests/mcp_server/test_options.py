@@ -1,4 +1,4 @@
-"""What ``serve`` can be told: the embedder of a new memory, and what to log."""
+"""What ``serve mcp`` can be told: the embedder of a new memory, and what to log."""
 
 from __future__ import annotations
 

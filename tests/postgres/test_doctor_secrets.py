@@ -1,4 +1,4 @@
-"""``doctor --secrets`` finds in a database what it finds in a folder."""
+"""``data doctor --secrets`` finds in a database what it finds in a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``doctor --secrets`` finds what an older version has let in, and says nothing of it but where it is."""
+"""``data doctor --secrets`` finds what an older version has let in, and says nothing of it but where it is."""
 
 from __future__ import annotations
 
