@@ -26,8 +26,12 @@ def load(package: str, name: str, homes: Mapping[str, str], *, optional: Collect
         raise MissingExtra(f"{package}.{name} needs {error.name}, {remedy}") from error
 
 
-def door(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def door(
+    package: str, modules: Mapping[str, str], *, optional: Collection[str] = (), remedy: str = ""
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` of a package that offers names of its modules: ``{"case": "Case ExpiredCase"}``.
+
+    If one of the ``optional`` packages is missing that a module needs, the error names the remedy.
 
     >>> find, names = door("cascade_memory.domain", {"case": "Case ExpiredCase"})
     >>> find("Case").__name__, "ExpiredCase" in names()
@@ -36,7 +40,7 @@ def door(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any]
     homes = {name: module for module, names in modules.items() for name in names.split()}
 
     def find(name: str) -> Any:
-        value = load(package, name, homes)
+        value = load(package, name, homes, optional=optional, remedy=remedy)
         setattr(sys.modules[package], name, value)
         return value
 

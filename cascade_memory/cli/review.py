@@ -12,7 +12,6 @@ from cascade_memory.cli.listing import add_length, first
 from cascade_memory.cli.opening import existing
 from cascade_memory.cli.tables import print_done, print_json, print_record
 from cascade_memory.domain.actions import AuditEntry
-from cascade_memory.errors import InvalidInput
 
 _FLAGS = {
     "pin": "keep a case: it is never evicted and never expires",
@@ -62,7 +61,7 @@ def correct(options: argparse.Namespace) -> int:
 
 def confirm(options: argparse.Namespace) -> int:
     """Say that what was seen is right."""
-    episode_id, seen = _named(options.episode)
+    episode_id, seen = waiting.as_seen(options.episode, "--episode")
     with existing(options, options.namespace) as memory:
         who, namespace = actor(options), options.namespace
         case_id = memory.confirm(episode_id, seen=seen, actor=who, channel="cli", namespace=namespace)
@@ -73,7 +72,7 @@ def confirm(options: argparse.Namespace) -> int:
 
 def reject(options: argparse.Namespace) -> int:
     """Say that what was seen is wrong."""
-    episode_id, seen = _named(options.episode)
+    episode_id, seen = waiting.as_seen(options.episode, "--episode")
     with existing(options, options.namespace) as memory:
         memory.reject(episode_id, seen=seen, actor=actor(options), channel="cli", namespace=options.namespace)
     print_done(options, {"rejected": episode_id}, "rejected")
@@ -123,10 +122,3 @@ def _fields(entry: AuditEntry) -> dict[str, str]:
         **({} if entry.undoes is None else {"undoes": entry.undoes}),
         "undo": entry.why_not or "possible",
     }
-
-
-def _named(given: str) -> tuple[str, str]:
-    episode_id, at, seen = given.rpartition("@")
-    if not (at and episode_id and seen):
-        raise InvalidInput(f"name EPISODE@FINGERPRINT, as review pending prints it, not {given!r}: that is what you have seen")
-    return episode_id, seen

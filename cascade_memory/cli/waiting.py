@@ -41,7 +41,7 @@ def add_expired(review: Commands) -> None:
 
 def pending(options: argparse.Namespace) -> int:
     """List what agents reported about themselves; confirm or reject it on behalf of a human."""
-    confirmed = dict(_named(one) for one in options.confirm)
+    confirmed = dict(as_seen(one, "--confirm") for one in options.confirm)
     both = sorted(set(confirmed) & set(options.reject))
     if both:
         raise InvalidInput(f"{both[0]} cannot be confirmed and rejected at the same time")
@@ -89,13 +89,13 @@ def _check_waiting(options: argparse.Namespace, waiting: dict[str, Episode], con
             raise ContentChanged.of(episode_id, seen)
 
 
-def _named(given: str) -> tuple[str, str]:
-    """Split EPISODE@FINGERPRINT; the id of the episode may itself contain an @."""
+def as_seen(given: str, option: str) -> tuple[str, str]:
+    """Split the EPISODE@FINGERPRINT of an option; the id of the episode may itself contain an @."""
     episode_id, at, seen = given.rpartition("@")
     if not (at and episode_id and seen):
         raise InvalidInput(
-            f"--confirm needs EPISODE@FINGERPRINT, as review pending prints it, not {given!r}: "
-            "the fingerprint ensures that you confirm what you saw"
+            f"{option} needs EPISODE@FINGERPRINT, as review pending prints it, not {given!r}: "
+            "the fingerprint ensures that you judge what you saw"
         )
     return episode_id, seen
 

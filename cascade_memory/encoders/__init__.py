@@ -3,9 +3,9 @@
 # pyright: reportUnusedImport=false
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from cascade_memory.lazy import load
+from cascade_memory.lazy import door
 
 if TYPE_CHECKING:
     from cascade_memory.encoders.cosine import CosineEncoder
@@ -34,34 +34,21 @@ __all__ = [
     "RecencyEncoder",
 ]
 
-_HOMES = {
-    "FEATURES": "light",
-    "CosineEncoder": "cosine",
-    "CrossEncoder": "cross_encoder",
-    "EmbeddingMatcher": "matchers",
-    "ExactMatcher": "matchers",
-    "FunctionMatcher": "matchers",
-    "HashingEmbedder": "hashing",
-    "LightEncoder": "light",
-    "MiniLMEmbedder": "minilm",
-    "RecencyEncoder": "recency",
-    # The benchmark and the contract tests use these as well.
-    "Rarity": "lexical",
-    "TEXTS": "unrelated",
-    "TextModelEmbedder": "text_model.embedder",
-    "default_embedder": "minilm",
-    "digest_of": "text_model.files",
-    "folder_of_model": "text_model.files",
-    "is_installed": "minilm",
-    "quiet_loading": "quiet",
-    "word_terms": "lexical",
-}
-
-
-def __getattr__(name: str) -> Any:
-    value = globals()[name] = load(__name__, name, _HOMES)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+# The benchmark and the contract tests use the names as well that are not in __all__.
+__getattr__, __dir__ = door(
+    __name__,
+    {
+        "cosine": "CosineEncoder",
+        "cross_encoder": "CrossEncoder",
+        "hashing": "HashingEmbedder",
+        "lexical": "Rarity word_terms",
+        "light": "FEATURES LightEncoder",
+        "matchers": "EmbeddingMatcher ExactMatcher FunctionMatcher",
+        "minilm": "MiniLMEmbedder default_embedder is_installed",
+        "quiet": "quiet_loading",
+        "recency": "RecencyEncoder",
+        "text_model.embedder": "TextModelEmbedder",
+        "text_model.files": "digest_of folder_of_model",
+        "unrelated": "TEXTS",
+    },
+)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from cascade_memory.lazy import load
+from cascade_memory.lazy import door
 
 if TYPE_CHECKING:
     from cascade_memory.evaluation.bench.measure import measure
@@ -44,34 +44,21 @@ __all__ = [
     "tickets",
 ]
 
-_HOMES = {
-    "AnyChatModel": "model",
-    "Asking": "model",
-    "Model": "model",
-    "OpenAICompatible": "model",
-    "Outcomes": "outcomes",
-    "Prices": "model",
-    "Run": "bench.plan",
-    "run": "bench.runner",
-    "Setup": "bench.setup",
-    "FileTask": "tasks.task",
-    "Item": "tasks.task",
-    "ModelJudge": "judging.model_judge",
-    "PrecomputedEmbedder": "stream",
-    "Simulated": "bench.stage",
-    "SimulatedSolver": "solver",
-    "bundled_data": "bundled",
-    "bundled_tasks": "bundled",
-    "measure": "bench.measure",
-    "play": "stream",
-    "tickets": "synthetic",
-}
-
-
-def __getattr__(name: str) -> Any:
-    value = globals()[name] = load(__name__, name, _HOMES)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = door(
+    __name__,
+    {
+        "bench.measure": "measure",
+        "bench.plan": "Run",
+        "bench.runner": "run",
+        "bench.setup": "Setup",
+        "bench.stage": "Simulated",
+        "bundled": "bundled_data bundled_tasks",
+        "judging.model_judge": "ModelJudge",
+        "model": "AnyChatModel Asking Model OpenAICompatible Prices",
+        "outcomes": "Outcomes",
+        "solver": "SimulatedSolver",
+        "stream": "PrecomputedEmbedder play",
+        "synthetic": "tickets",
+        "tasks.task": "FileTask Item",
+    },
+)

@@ -6,9 +6,9 @@ its own login; ``memory.inspect()`` opens it from a notebook.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from cascade_memory.lazy import load
+from cascade_memory.lazy import door
 
 if TYPE_CHECKING:
     from cascade_memory.inspector.running import Inspector, Listening, inspect, run
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Inspector", "Listening", "app", "inspect", "run"]
 
-_HOMES = {"Inspector": "running", "Listening": "running", "app": "site", "inspect": "running", "run": "running"}
-_OPTIONAL = ("starlette", "jinja2", "uvicorn")
-_REMEDY = 'which the extra "inspector" installs: pip install "cascade-memory[inspector]"'
-
-
-def __getattr__(name: str) -> Any:
-    value = globals()[name] = load(__name__, name, _HOMES, optional=_OPTIONAL, remedy=_REMEDY)
-    return value
+__getattr__, __dir__ = door(
+    __name__,
+    {
+        "running": "Inspector Listening inspect run",
+        "site": "app",
+    },
+    optional=("starlette", "jinja2", "uvicorn"),
+    remedy='which the extra "inspector" installs: pip install "cascade-memory[inspector]"',
+)

@@ -7,9 +7,9 @@ agent = create_agent(model, tools, middleware=[memory.middleware()])
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from cascade_memory.lazy import load
+from cascade_memory.lazy import door
 
 if TYPE_CHECKING:
     from cascade_memory.langchain.embeddings import LangChainEmbedder
@@ -28,24 +28,16 @@ __all__ = [
     "collect_feedback",
 ]
 
-_HOMES = {
-    "CascadeCallbackHandler": "handler",
-    "CascadeMemory": "retriever",
-    "CascadeMiddleware": "middleware",
-    "LLMJudge": "judge",
-    "LangChainEmbedder": "embeddings",
-    "collect_feedback": "langsmith",
-}
-
-
-_OPTIONAL = ("langchain", "langchain_core", "langgraph", "langsmith")
-_REMEDY = 'which the extra "langchain" installs: pip install "cascade-memory[langchain]"'
-
-
-def __getattr__(name: str) -> Any:
-    value = globals()[name] = load(__name__, name, _HOMES, optional=_OPTIONAL, remedy=_REMEDY)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = door(
+    __name__,
+    {
+        "embeddings": "LangChainEmbedder",
+        "handler": "CascadeCallbackHandler",
+        "judge": "LLMJudge",
+        "langsmith": "collect_feedback",
+        "middleware": "CascadeMiddleware",
+        "retriever": "CascadeMemory",
+    },
+    optional=("langchain", "langchain_core", "langgraph", "langsmith"),
+    remedy='which the extra "langchain" installs: pip install "cascade-memory[langchain]"',
+)

@@ -8,9 +8,9 @@ await agent.run("task", memory=Memory.from_defaults(memory_blocks=[memory.block(
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from cascade_memory.lazy import load
+from cascade_memory.lazy import door
 
 if TYPE_CHECKING:
     from cascade_memory.llama_index.block import CascadeMemoryBlock
@@ -19,17 +19,13 @@ if TYPE_CHECKING:
 
 __all__ = ["CascadeMemory", "CascadeMemoryBlock", "LlamaIndexEmbedder"]
 
-_HOMES = {"CascadeMemory": "retriever", "CascadeMemoryBlock": "block", "LlamaIndexEmbedder": "embeddings"}
-
-
-_OPTIONAL = ("llama_index", "llama_index_instrumentation", "workflows")
-_REMEDY = 'which the extra "llama-index" installs: pip install "cascade-memory[llama-index]"'
-
-
-def __getattr__(name: str) -> Any:
-    value = globals()[name] = load(__name__, name, _HOMES, optional=_OPTIONAL, remedy=_REMEDY)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = door(
+    __name__,
+    {
+        "block": "CascadeMemoryBlock",
+        "embeddings": "LlamaIndexEmbedder",
+        "retriever": "CascadeMemory",
+    },
+    optional=("llama_index", "llama_index_instrumentation", "workflows"),
+    remedy='which the extra "llama-index" installs: pip install "cascade-memory[llama-index]"',
+)

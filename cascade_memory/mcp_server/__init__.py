@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from cascade_memory.lazy import load
+from cascade_memory.lazy import door
 
 if TYPE_CHECKING:
     from cascade_memory.mcp_server.connection import settings
@@ -14,11 +14,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Guard", "build", "http_app", "settings"]
 
-_HOMES = {"Guard": "guard", "build": "server", "http_app": "sdk", "settings": "connection"}
-
-_REMEDY = 'which the extra "mcp" installs: pip install "cascade-memory[mcp]"'
-
-
-def __getattr__(name: str) -> Any:
-    value = globals()[name] = load(__name__, name, _HOMES, optional=("mcp",), remedy=_REMEDY)
-    return value
+__getattr__, __dir__ = door(
+    __name__,
+    {
+        "connection": "settings",
+        "guard": "Guard",
+        "sdk": "http_app",
+        "server": "build",
+    },
+    optional=("mcp",),
+    remedy='which the extra "mcp" installs: pip install "cascade-memory[mcp]"',
+)

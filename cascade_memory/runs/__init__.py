@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from cascade_memory.lazy import load
+from cascade_memory.lazy import door
 
 if TYPE_CHECKING:
     from cascade_memory.runs.adapter import Adapter, engine_for
@@ -23,23 +23,11 @@ __all__ = [
     "within",
 ]
 
-_HOMES = {
-    "ActiveEpisode": "around",
-    "Adapter": "adapter",
-    "RunEndWorker": "ending",
-    "active_episode": "around",
-    "engine_for": "adapter",
-    "fail_open": "ending",
-    "join": "around",
-    "status_of": "ending",
-    "within": "around",
-}
-
-
-def __getattr__(name: str) -> Any:
-    value = globals()[name] = load(__name__, name, _HOMES)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = door(
+    __name__,
+    {
+        "adapter": "Adapter engine_for",
+        "around": "ActiveEpisode active_episode join within",
+        "ending": "RunEndWorker fail_open status_of",
+    },
+)

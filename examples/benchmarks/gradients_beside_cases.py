@@ -16,9 +16,8 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from cascade_memory.evaluation import Item, measure
+from cascade_memory.evaluation.bench.summary import interval
 from cascade_memory.evaluation.gradient import LocalModel, Sampling, Training
 
 LABELS = ("positive", "negative", "neutral")
@@ -53,13 +52,13 @@ def report(rows: list[dict[str, Any]], methods: list[str]) -> None:
     print(f"{'method':18} {'success':>8} {'against zero-shot':>20} {'last quarter':>13} {'s a task':>9} {'GiB at most':>12}")
     for method in methods:
         own = [row for row in rows if row["method"] == method]
-        more = np.array([rate[method, seed] - rate["zero-shot", seed] for seed in seeds])
-        half = 2.78 * more.std(ddof=1) / len(more) ** 0.5 if len(more) == 5 else np.nan  # Student's t with 4 degrees of freedom
-        last = statistics.mean(row["success"][-(row["n"] // 4) :].count("1") / (row["n"] // 4) for row in own)
+        quarter = max(1, own[0]["n"] // 4)
+        more, half = interval([rate[method, seed] - rate["zero-shot", seed] for seed in seeds])
+        last = statistics.mean(row["success"][-quarter:].count("1") / quarter for row in own)
         print(
-            f"{method:18} {statistics.mean(rate[method, seed] for seed in seeds):8.1f} {more.mean():+11.1f} ± {half:.1f}"
+            f"{method:18} {statistics.mean(rate[method, seed] for seed in seeds):8.1f} {more:+11.1f} ± {half:.1f}"
             f"{100 * last:16.1f} {statistics.median(row['seconds'] / row['n'] for row in own):9.2f}"
-            f" {max(row['peak_memory_gib'] or np.nan for row in own):12.2f}"
+            f" {max(row['peak_memory_gib'] or float('nan') for row in own):12.2f}"
         )
 
 
@@ -74,6 +73,7 @@ def main() -> None:
     parser.add_argument("--learning-rate", type=float, default=1e-4, help="the paper tries 3e-6, 1e-5, 3e-5 and 1e-4")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
+    methods = list(dict.fromkeys(["zero-shot", *options.methods]))  # the others are compared with it
     model = LocalModel(
         folder=options.model,
         sampling=Sampling(max_tokens=12),
@@ -84,13 +84,13 @@ def main() -> None:
         Headlines(),
         data=options.data,
         solver=model,
-        methods=options.methods,
+        methods=methods,
         seeds=options.seeds,
         limit=options.tasks,
         out=options.out,
         jobs=1,
     )
-    report([dict(row) for row in rows], options.methods)
+    report([dict(row) for row in rows], methods)
 
 
 if __name__ == "__main__":
