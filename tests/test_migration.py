@@ -49,7 +49,7 @@ def test_a_folder_of_version_1_opens_with_everything_in_it(old_folder: Path):
         assert (first.query, round(first.similarity, 4)) == ("task 3 of kind 3", 1.0)
         assert state_of(memory).policy.rewards == 42
         assert memory.reward("open-one", 1.0)  # with the solution that was noted then
-        assert memory.search("other 3", namespace="tenant/42").cases[0].solution == "other solution 3"
+        assert memory.acting(namespace="tenant/42").search("other 3").cases[0].solution == "other solution 3"
         assert len(memory.search("task", k=32, where={"user": "u1"}).cases) > 5
         memory.sync()
         assert all(check.ok for check in memory.examine())
@@ -137,7 +137,7 @@ def test_cases_of_version_6_are_trusted_like_their_sources(tmp_path: Path, monke
         engine_of(memory).parts.ledger.expiry.expire(1, 1_000)
         assert len(memory.expired()) == 1
         ids = {source: memory.add(f"task of {source}", "s", source=source) for source in sources}
-        memory.hide(ids["env"], actor="ann")
+        memory.acting(actor="ann").hide(ids["env"])
     _set_back_to_6(folder / "ledger.sqlite3")
     assert restore(folder, tmp_path / "restored")["cases"] == 5  # each row of a backup is checked, as its version wrote it
     for place in (folder, tmp_path / "restored"):

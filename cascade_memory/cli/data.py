@@ -130,7 +130,7 @@ def import_(options: argparse.Namespace) -> int:
         header = read_header(first := next(lines, ""))
         embedder = "stored" if _is_there(options) else StoredVectors(header["embedder"], header["dimension"])
         with CascadeMemory(options.path, embedder=embedder, chroma=options.chroma) as memory:
-            count = memory.import_(itertools.chain([first], lines), actor=actor(options))
+            count = memory.acting(actor=actor(options)).import_(itertools.chain([first], lines))
     print_done(options, {"imported": count}, f"{counted(count, 'record')} imported")
     return 0
 

@@ -18,7 +18,7 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.insight.stats import Receipt
 from cascade_memory.visible import on_one_line
 
-_SOURCE = ("actor", "channel", "since", "until")
+_SOURCE = {"actor": "by_actor", "channel": "by_channel", "since": "since", "until": "until"}
 _LISTED = 20  # ids
 
 
@@ -47,7 +47,9 @@ def add(data: Commands) -> None:
 def forget(options: argparse.Namespace) -> int:
     """Delete."""
     where = parsed_where(options.where)
-    source: dict[str, Any] = {name: getattr(options, name) for name in _SOURCE if getattr(options, name) is not None}
+    source: dict[str, Any] = {
+        name: getattr(options, option) for option, name in _SOURCE.items() if getattr(options, option) is not None
+    }
     one = options.case is not None or options.episode is not None
     if sum([one, where is not None, options.everything, bool(source)]) != 1:
         raise InvalidInput(
@@ -56,15 +58,13 @@ def forget(options: argparse.Namespace) -> int:
         )
     if options.yes and one:
         raise InvalidInput("--yes is only for --where, --everything and a source: what is named by its id is not asked about")
-    with existing(options, options.namespace) as memory:
+    with existing(options, options.namespace, actor(options)) as memory:
         forget_ = functools.partial(
             memory.forget,
             options.case,
             where=where,
             episode_id=options.episode,
-            namespace=options.namespace,
             everything=options.everything,
-            by=actor(options),
             **source,
         )
         if options.dry_run or not (one or options.yes):

@@ -50,7 +50,8 @@ def add_trust(command: argparse.ArgumentParser) -> None:
 
 def filters(options: argparse.Namespace) -> dict[str, Any]:
     """Return the filters that a command line names."""
-    return {name: getattr(options, name) for name in ("actor", "channel", "since", "until", "trust") if hasattr(options, name)}
+    named = {"by_actor": "actor", "by_channel": "channel", "since": "since", "until": "until", "trust": "trust"}
+    return {name: getattr(options, option) for name, option in named.items() if hasattr(options, option)}
 
 
 def parsed_where(text: str | None) -> Any:

@@ -48,8 +48,8 @@ def place(options: argparse.Namespace) -> Place:
     return place_of(options.path)
 
 
-def existing(options: argparse.Namespace, namespace: str | None = None) -> CascadeMemory:
-    """Open an existing memory. An unknown namespace is refused, unless the memory is empty."""
+def existing(options: argparse.Namespace, namespace: str | None = None, actor: str | None = None) -> CascadeMemory:
+    """Open an existing memory, to act in a namespace. An unknown one is refused, unless the memory is empty."""
     from cascade_memory.assembly.cascade import CascadeMemory
 
     place(options).check_there()
@@ -58,4 +58,4 @@ def existing(options: argparse.Namespace, namespace: str | None = None) -> Casca
     if namespace is not None and namespace not in names and (names or namespace != "default"):
         memory.close()
         raise InvalidInput(no_namespace(namespace, names))
-    return memory
+    return memory.acting(actor=actor, channel="cli", namespace=namespace)

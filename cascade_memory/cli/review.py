@@ -52,9 +52,8 @@ def _decision(review: Commands, name: str, run: Run, about: str) -> argparse.Arg
 
 def correct(options: argparse.Namespace) -> int:
     """Store the right solution of an episode or in place of a case."""
-    with existing(options, options.namespace) as memory:
-        who, namespace = actor(options), options.namespace
-        made = memory.correct(options.id, options.solution, actor=who, note=options.note, channel="cli", namespace=namespace)
+    with existing(options, options.namespace, actor(options)) as memory:
+        made = memory.correct(options.id, options.solution, note=options.note)
     print_done(options, {"corrected": options.id, "case": made}, f"corrected: case {made} is shown from now on")
     return 0
 
@@ -62,9 +61,8 @@ def correct(options: argparse.Namespace) -> int:
 def confirm(options: argparse.Namespace) -> int:
     """Say that what was seen is right."""
     episode_id, seen = waiting.as_seen(options.episode, "--episode")
-    with existing(options, options.namespace) as memory:
-        who, namespace = actor(options), options.namespace
-        case_id = memory.confirm(episode_id, seen=seen, actor=who, channel="cli", namespace=namespace)
+    with existing(options, options.namespace, actor(options)) as memory:
+        case_id = memory.confirm(episode_id, seen=seen)
     stored = "no case was stored" if case_id is None else f"it is case {case_id}"
     print_done(options, {"confirmed": episode_id, "case": case_id}, f"confirmed: {stored}")
     return 0
@@ -73,17 +71,17 @@ def confirm(options: argparse.Namespace) -> int:
 def reject(options: argparse.Namespace) -> int:
     """Say that what was seen is wrong."""
     episode_id, seen = waiting.as_seen(options.episode, "--episode")
-    with existing(options, options.namespace) as memory:
-        memory.reject(episode_id, seen=seen, actor=actor(options), channel="cli", namespace=options.namespace)
+    with existing(options, options.namespace, actor(options)) as memory:
+        memory.reject(episode_id, seen=seen)
     print_done(options, {"rejected": episode_id}, "rejected")
     return 0
 
 
 def flag(options: argparse.Namespace) -> int:
     """Pin, unpin, hide or show again."""
-    with existing(options, options.namespace) as memory:
-        done = getattr(memory, options.command)(options.case, actor=actor(options), namespace=options.namespace)
-        stays = options.command == "unhide" and memory.get(options.case, namespace=options.namespace).hidden
+    with existing(options, options.namespace, actor(options)) as memory:
+        done = getattr(memory, options.command)(options.case)
+        stays = options.command == "unhide" and memory.get(options.case).hidden
     said = "done" if done else "nothing to do: it was so before"
     said += "; it is not shown: its actor is in quarantine (sources release, or pin it)" if stays else ""
     print_done(options, {options.command: options.case, "changed": done}, said)
@@ -93,7 +91,7 @@ def flag(options: argparse.Namespace) -> int:
 def audit(options: argparse.Namespace) -> int:
     """List what people did, newest first."""
     with existing(options, options.namespace) as memory:
-        found = first(memory.audit(namespace=options.namespace, newest_first=not options.oldest_first), options)
+        found = first(memory.audit(newest_first=not options.oldest_first), options)
     if options.json:
         print_json([entry.as_dict() for entry in found])
         return 0
@@ -105,8 +103,8 @@ def audit(options: argparse.Namespace) -> int:
 
 def undo(options: argparse.Namespace) -> int:
     """Take an action back."""
-    with existing(options, options.namespace) as memory:
-        memory.undo(options.entry, actor=actor(options), namespace=options.namespace)
+    with existing(options, options.namespace, actor(options)) as memory:
+        memory.undo(options.entry)
     print_done(options, {"undone": options.entry}, "taken back")
     return 0
 

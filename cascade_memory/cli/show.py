@@ -68,7 +68,7 @@ def _add_changes(show: Commands) -> None:
 def stats(options: argparse.Namespace) -> int:
     """Show counts."""
     with existing(options, options.namespace) as memory:
-        found = memory.stats(namespace=options.namespace, everywhere=options.namespace is None)
+        found = memory.stats(everywhere=options.namespace is None)
     if options.json:
         print_json(found.as_dict())
     else:
@@ -80,9 +80,7 @@ def cases(options: argparse.Namespace) -> int:
     """List cases."""
     where = parsed_where(options.where)
     with existing(options, options.namespace) as memory:
-        every = memory.cases(
-            where=where, namespace=options.namespace, newest_first=not options.oldest_first, **filters(options)
-        )
+        every = memory.cases(where=where, newest_first=not options.oldest_first, **filters(options))
         found = first(every, options)
         others = [] if found else [name for name in memory.namespaces() if name != options.namespace]
     if options.json:
@@ -100,7 +98,7 @@ def cases(options: argparse.Namespace) -> int:
 def case(options: argparse.Namespace) -> int:
     """Show one case with everything that is known about it."""
     with existing(options, options.namespace) as memory:
-        found = memory.get(options.case, namespace=options.namespace)
+        found = memory.get(options.case)
     if options.json:
         print_json(_case(found))
         return 0
@@ -125,11 +123,7 @@ def episodes(options: argparse.Namespace) -> int:
     """List episodes."""
     with existing(options, options.namespace) as memory:
         every = memory.episodes(
-            status=options.status,
-            source=options.source,
-            namespace=options.namespace,
-            newest_first=not options.oldest_first,
-            **filters(options),
+            status=options.status, source=options.source, newest_first=not options.oldest_first, **filters(options)
         )
         found = first(every, options)
     if options.json:
@@ -164,7 +158,7 @@ def namespaces(options: argparse.Namespace) -> int:
 def changes(options: argparse.Namespace) -> int:
     """Say which cases came and went since a moment, and from whom."""
     with existing(options, options.namespace) as memory:
-        found = memory.diff(options.since, actor=options.actor, channel=options.channel, namespace=options.namespace)
+        found = memory.diff(options.since, by_actor=options.actor, by_channel=options.channel)
     if options.json:
         print_json(found.as_dict())
         return 0
@@ -179,7 +173,7 @@ def report(options: argparse.Namespace) -> int:
     """Show how much the memory helps."""
     namespace = None if options.everywhere else options.namespace
     with existing(options, namespace) as memory:
-        found = memory.report(namespace=namespace, everywhere=options.everywhere)
+        found = memory.report(everywhere=options.everywhere)
     if options.json:
         print_json(found.as_dict())
         return 0

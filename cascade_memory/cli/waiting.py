@@ -45,18 +45,17 @@ def pending(options: argparse.Namespace) -> int:
     both = sorted(set(confirmed) & set(options.reject))
     if both:
         raise InvalidInput(f"{both[0]} cannot be confirmed and rejected at the same time")
-    with existing(options, options.namespace) as memory:
-        waiting = {one.id: one for one in memory.reported(namespace=options.namespace)}
+    with existing(options, options.namespace, actor(options)) as memory:
+        waiting = {one.id: one for one in memory.reported()}
         _check_waiting(options, waiting, confirmed)
         case_ids: list[str | None] = []
-        about: dict[str, Any] = {"actor": actor(options), "channel": "cli", "namespace": options.namespace}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the warning that a reward stored no case; it is printed below
             for episode_id, seen in confirmed.items():
-                case_ids.append(memory.confirm(episode_id, seen=seen, **about))
+                case_ids.append(memory.confirm(episode_id, seen=seen))
         for episode_id in options.reject:
             seen = waiting[episode_id].fingerprint
-            memory.reject(episode_id, seen=seen, **about)
+            memory.reject(episode_id, seen=seen)
         left = [one for one in waiting.values() if one.id not in {*confirmed, *options.reject}]
     if options.json:
         print_json({"confirmed": list(confirmed), "rejected": options.reject, "waiting": [_waiting(one) for one in left]})
@@ -122,11 +121,11 @@ def _waiting(one: Episode) -> dict[str, Any]:
 
 def expired(options: argparse.Namespace) -> int:
     """List expired cases, and bring them back if asked to."""
-    with existing(options, options.namespace) as memory:
+    with existing(options, options.namespace, actor(options)) as memory:
         back: list[str] = []
         if options.bring_back is not None:
-            back = memory.bring_back(options.bring_back or None, namespace=options.namespace, actor=actor(options))
-        left = memory.expired(why="evicted" if options.evicted else "expired", namespace=options.namespace)
+            back = memory.bring_back(options.bring_back or None)
+        left = memory.expired(why="evicted" if options.evicted else "expired")
     if options.json:
         print_json({"brought_back": back, "expired": [asdict(one) for one in left]})
         return 0

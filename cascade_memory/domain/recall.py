@@ -50,7 +50,7 @@ class RecalledCase:
 class Rewardable(Protocol):
     """What a recall asks of the memory that made it."""
 
-    def needs_ticket(self, source: str, *, channel: str | None = None) -> bool:
+    def needs_ticket(self, source: str) -> bool:
         """Say whether a reward from a source has to bring the ticket of its recall."""
         ...
 
@@ -62,11 +62,8 @@ class Rewardable(Protocol):
         solution: Solution | Sequence[Step] | None = None,
         source: str = "host",
         metadata: Mapping[str, MetadataValue] | None = None,
-        namespace: str | None = None,
         overwrite: bool = False,
         confirms: str | None = None,
-        actor: str | None = None,
-        channel: str | None = None,
         ticket: str | None = None,
     ) -> str | None:
         """Report how an episode ended."""
@@ -80,11 +77,8 @@ class Rewardable(Protocol):
         solution: Solution | Sequence[Step] | None = None,
         source: str = "host",
         metadata: Mapping[str, MetadataValue] | None = None,
-        namespace: str | None = None,
         overwrite: bool = False,
         confirms: str | None = None,
-        actor: str | None = None,
-        channel: str | None = None,
         ticket: str | None = None,
     ) -> str | None:
         """Do the same without blocking the event loop."""
@@ -168,18 +162,17 @@ class Recall:
         metadata: Mapping[str, MetadataValue] | None = None,
         overwrite: bool = False,
         confirms: str | None = None,
-        actor: str | None = None,
-        channel: str | None = None,
     ) -> str | None:
-        """Report how the episode ended: ``memory.reward(recall.episode_id, ..., namespace=recall.namespace)``, in short.
+        """Report how the episode ended: ``memory.reward(recall.episode_id, ...)``, in short, for whoever has recalled.
 
         A recall that failed opened no episode: its reward is dropped with a warning, since a failing memory must not stop the
         agent. A search opens none either, and refuses a reward.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
-        >>> case_id = memory.recall("cool some mug", namespace="kitchen").reward(1.0, solution="put it into the fridge")
-        >>> memory.get(case_id, namespace="kitchen").solution
+        >>> kitchen = memory.acting(namespace="kitchen")
+        >>> case_id = kitchen.recall("cool some mug").reward(1.0, solution="put it into the fridge")
+        >>> kitchen.get(case_id).solution
         'put it into the fridge'
         """
         memory = self._rewarded_by()
@@ -191,12 +184,9 @@ class Recall:
             solution=solution,
             source=source,
             metadata=metadata,
-            namespace=self.namespace,
             overwrite=overwrite,
             confirms=confirms,
-            actor=actor,
-            channel=channel,
-            ticket=self.ticket if memory.needs_ticket(source, channel=channel) else None,
+            ticket=self.ticket if memory.needs_ticket(source) else None,
         )
 
     async def areward(
@@ -208,8 +198,6 @@ class Recall:
         metadata: Mapping[str, MetadataValue] | None = None,
         overwrite: bool = False,
         confirms: str | None = None,
-        actor: str | None = None,
-        channel: str | None = None,
     ) -> str | None:
         """Do what ``reward`` does without blocking the event loop."""
         memory = self._rewarded_by()
@@ -221,12 +209,9 @@ class Recall:
             solution=solution,
             source=source,
             metadata=metadata,
-            namespace=self.namespace,
             overwrite=overwrite,
             confirms=confirms,
-            actor=actor,
-            channel=channel,
-            ticket=self.ticket if memory.needs_ticket(source, channel=channel) else None,
+            ticket=self.ticket if memory.needs_ticket(source) else None,
         )
 
     def _rewarded_by(self) -> Rewardable | None:
@@ -242,7 +227,7 @@ class Recall:
         if memory is None:  # a recall must not keep a memory open that nobody else holds
             raise MemoryClosed(
                 "the memory that made this recall is gone: keep it in a variable while its recalls wait for their rewards; "
-                f"now open it again, and call memory.reward({self.episode_id!r}, ..., namespace={self.namespace!r})"
+                f"now open it again, and call memory.acting(namespace={self.namespace!r}).reward({self.episode_id!r}, ...)"
             )
         return memory
 

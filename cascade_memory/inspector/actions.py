@@ -29,7 +29,6 @@ DONE: Mapping[str, str] = {
     "unchanged": "Nothing was changed: it was so before.",
     "undo": "The action was taken back.",
 }
-_DOOR = "inspector"  # the channel of what people do here
 _BACK = 20  # entries of the audit log among which the last action is looked for
 
 
@@ -49,13 +48,13 @@ def _confirm(view: View, action: str) -> str:
     """Confirm what an agent reported, or say that its answer is right though it reported a failure."""
     value = 1.0 if view.fields.get("right") == "yes" else None
     episode_id = _field(view, "id")
-    case_id = view.memory.confirm(episode_id, seen=_field(view, "seen"), value=value, **_by(view))
+    case_id = view.memory.confirm(episode_id, seen=_field(view, "seen"), value=value)
     return view.link("episode", id=episode_id, done=action if case_id is not None else "confirm-unstored")
 
 
 def _reject(view: View, action: str) -> str:
     episode_id = _field(view, "id")
-    view.memory.reject(episode_id, seen=_field(view, "seen"), **_by(view))
+    view.memory.reject(episode_id, seen=_field(view, "seen"))
     return view.link("episode", id=episode_id, done=action)
 
 
@@ -67,7 +66,6 @@ def _correct(view: View, action: str) -> str:
         _field(view, "solution").strip("\n"),
         seen=_field(view, "seen"),
         note=view.fields.get("note", "").strip() or None,
-        **_by(view),
     )
     return view.link(page, id=one if page == "episode" else case_id, done=action)
 
@@ -80,8 +78,8 @@ def _flag(view: View, action: str) -> str:
     memory = view.memory
     verbs = {"pin": memory.pin, "unpin": memory.unpin, "hide": memory.hide, "unhide": memory.unhide}
     case_id = _field(view, "id")
-    verbs[action](case_id, actor=view.visitor, namespace=view.namespace)
-    stays = action == "unhide" and memory.get(case_id, namespace=view.namespace).hidden
+    verbs[action](case_id)
+    stays = action == "unhide" and memory.get(case_id).hidden
     return view.link("case", id=case_id, done="unhide-quarantined" if stays else action)
 
 
@@ -96,7 +94,7 @@ def _forget(view: View, _: str) -> Rendered:
     else:
         page, one = _subject(view)
         what, named = f"{page}s", _named(page, one)
-    receipt = view.memory.forget(**named, purge=purge, by=view.visitor, namespace=view.namespace)
+    receipt = view.memory.forget(**named, purge=purge)
     return Rendered("forgotten.html", {"what": what, "receipt": receipt, "purge": purge})
 
 
@@ -108,15 +106,15 @@ def preview(view: View) -> Rendered:
     if page == "cases":
         return _preview_all(view)
     one = view.query.get("id", "")
-    receipt = view.memory.forget(**_named(page, one), dry_run=True, namespace=view.namespace)
-    text = view.episode(one).query if page == "episode" else view.memory.get(one, namespace=view.namespace).query
+    receipt = view.memory.forget(**_named(page, one), dry_run=True)
+    text = view.episode(one).query if page == "episode" else view.memory.get(one).query
     return Rendered("forget.html", {"what": page, "id": one, "text": text, "receipt": receipt})
 
 
 def _preview_all(view: View) -> Rendered:
     filter_ = CaseFilter.of(view.query)
     found = filter_.to_forget(view)
-    receipt = view.memory.forget(**found.named, dry_run=True, namespace=view.namespace)
+    receipt = view.memory.forget(**found.named, dry_run=True)
     return Rendered("forget_all.html", {"filter": filter_, "seen": found.seen, "receipt": receipt})
 
 
@@ -129,12 +127,11 @@ def _named(page: str, one: str) -> dict[str, Any]:
 
 def _decide(view: View, action: str) -> str:
     """Retire a warning, give it again, or say what to do instead."""
-    memory, warning = view.memory, _field(view, "id")
-    about = {"by": view.visitor, "note": view.fields.get("note", "").strip() or None, "namespace": view.namespace}
+    memory, warning, note = view.memory, _field(view, "id"), view.fields.get("note", "").strip() or None
     if action == "advise":
-        done = memory.advise(warning, _field(view, "advice").strip("\n"), **about)
+        done = memory.advise(warning, _field(view, "advice").strip("\n"), note=note)
     else:
-        done = {"retire": memory.retire, "restore": memory.restore_warning}[action](warning, **about)
+        done = {"retire": memory.retire, "restore": memory.restore_warning}[action](warning, note=note)
     return view.link("warning", id=warning, done=action if done else "unchanged")
 
 
@@ -144,12 +141,12 @@ def _decide(view: View, action: str) -> str:
 def audit(view: View) -> Rendered:
     """Show who did what."""
     after = view.asked("after")
-    page = view.memory.page_of_audit(after=after, namespace=view.namespace)
+    page = view.memory.page_of_audit(after=after)
     return Rendered("audit.html", {"page": page, "later": after is not None, **told(view)})
 
 
 def _undo(view: View, action: str) -> str:
-    view.memory.undo(_field(view, "entry"), actor=view.visitor, namespace=view.namespace)
+    view.memory.undo(_field(view, "entry"))
     return view.link("audit", done=action)
 
 
@@ -165,13 +162,9 @@ def told(view: View, about: str | None = None) -> dict[str, object]:
 
 def _entry_of(view: View, action: str, about: str) -> AuditEntry | None:
     """Find what this visitor did a moment ago; the address of a page does not decide what its button takes back."""
-    newest = view.memory.page_of_audit(limit=_BACK, namespace=view.namespace).items
+    newest = view.memory.page_of_audit(limit=_BACK).items
     mine = next((one for one in newest if (one.action, one.actor) == (action, view.visitor)), None)
     return mine if mine is not None and mine.can_undo and about in (mine.subject, mine.made) else None
-
-
-def _by(view: View) -> dict[str, str]:
-    return {"actor": view.visitor, "channel": _DOOR, "namespace": view.namespace}
 
 
 def _subject(view: View) -> tuple[str, str]:

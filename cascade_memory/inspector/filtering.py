@@ -69,7 +69,7 @@ class CaseFilter:
         """Find all cases that the filter shows now."""
         if not self.any:
             raise InvalidInput("filter the cases first: memory.forget(everything=True) forgets a whole namespace")
-        found = view.memory.page_of_cases(**self.options, limit=_MOST, namespace=view.namespace)
+        found = view.memory.page_of_cases(**self.options, limit=_MOST)
         if found.after is not None:
             raise InvalidInput(f"more than {_MOST:,} cases match: narrow the filter, or use memory.forget in Python")
         if not found.items and not self.by_metadata:

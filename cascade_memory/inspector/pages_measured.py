@@ -48,7 +48,7 @@ def learning(view: View) -> Rendered:
     """Show what the memory has learned, and what that is worth."""
 
     def measure() -> Measured:
-        return Measured(view.memory.report(namespace=view.namespace), view.memory.judged(namespace=view.namespace))
+        return Measured(view.memory.report(), view.memory.judged())
 
     seen = view.remembered.get(("learning", view.namespace), measure)
     if seen is None:
@@ -130,7 +130,7 @@ def _in_words(found: Interval, recent: int) -> str:
 def health(view: View) -> Rendered:
     """Show failures that raised no exception, and what the memory holds."""
     try:
-        seen = view.remembered.get(("stats", view.namespace), lambda: view.memory.stats(namespace=view.namespace))
+        seen = view.remembered.get(("stats", view.namespace), lambda: view.memory.stats())
     except CascadeError:
         seen = None
     found: Health = view.memory.health()

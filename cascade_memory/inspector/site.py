@@ -189,15 +189,16 @@ class Site:
         wanted = fields.get("ns") or request.query_params.get("ns") or self._first(names)
         if wanted not in names:
             raise Missing(f"There is no namespace {wanted!r} here.")
+        visitor = self._visitor(request)
         root = str(request.scope.get("root_path", ""))
         return View(
-            memory=self.memory,
+            memory=self.memory.acting(actor=visitor or None, channel="inspector", namespace=wanted),
             namespace=wanted,
             namespaces=names,
             query=dict(request.query_params),
             link=linking(root, wanted),
             edit=self.edit,
-            visitor=self._visitor(request),
+            visitor=visitor,
             form=request.scope.get(FORM, ""),
             remembered=self._remembered,
             fields=fields,

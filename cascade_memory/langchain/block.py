@@ -28,7 +28,7 @@ class Block(Session):
     interrupted = False  # True if the last run inside is interrupted and waits for a person
 
     def __init__(self, memory: EpisodeVerbs, makes: MakesRecall, attachment: Attachment) -> None:
-        super().__init__(memory, makes, channel="langchain")
+        super().__init__(memory, makes)
         self._attachment = attachment
         self._stack = ExitStack()
         self._watched: Solution | None = None
@@ -62,7 +62,7 @@ class Block(Session):
     def _waits(self, error: BaseException | None) -> bool:
         """Return True, and leave the episode open, if an interrupted run may be resumed later."""
         if error is None and self.interrupted and not self._rewarded:
-            self._memory.finish(self.id, status="interrupted", namespace=self.recall.namespace)
+            self._memory.finish(self.id, status="interrupted")
             return True
         return False
 

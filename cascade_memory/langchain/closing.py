@@ -86,14 +86,16 @@ class Closing:
                 root.block.watched(self._solution(root, outputs))
 
     def _end(self, episode_id: str, status: str, solution: Solution | None, namespace: str | None) -> None:
-        found = self._memory.get_episode(episode_id, namespace=namespace)
+        memory = self._memory.acting(namespace=namespace)
+        found = memory.get_episode(episode_id)
         if found is not None and found.under_way:
-            self._memory.end_episode(found, solution=solution, status=status)
+            memory.end_episode(found, solution=solution, status=status)
 
     def _interrupt(self, episode_id: str, namespace: str | None) -> None:
-        found = self._memory.get_episode(episode_id, namespace=namespace)
+        memory = self._memory.acting(namespace=namespace)
+        found = memory.get_episode(episode_id)
         if found is not None and found.ended is None:
-            self._memory.finish(episode_id, status="interrupted", namespace=namespace)
+            memory.finish(episode_id, status="interrupted")
 
     def _park(self, root: Root) -> None:
         self._interrupt(root.episode_id, None)

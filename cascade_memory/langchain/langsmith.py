@@ -10,9 +10,7 @@ from cascade_memory.langchain.retriever import CascadeMemory
 _BATCH = 100
 
 
-def collect_feedback(
-    memory: CascadeMemory, *, key: str = "correctness", client: Any = None, source: str = "human", namespace: str | None = None
-) -> int:
+def collect_feedback(memory: CascadeMemory, *, key: str = "correctness", client: Any = None, source: str = "human") -> int:
     """Reward the pending episodes that have feedback in LangSmith; return how many were rewarded.
 
     An episode has the id of its outermost run if the callback handler opened it, or if you chose the run's id yourself
@@ -23,13 +21,12 @@ def collect_feedback(
         key: The feedback's key; its score must lie between 0 and 1.
         client: A ``langsmith.Client``; by default one that is configured by the environment.
         source: Who gave the feedback: "human", or "judge" for automatic evaluators.
-        namespace: The namespace of the episodes; by default the memory's own.
     """
     if client is None:
         from langsmith import Client  # installed with langchain-core; it connects only when it is queried
 
         client = Client()
-    waiting = [episode.id for episode in memory.pending(namespace=namespace) if _is_run_id(episode.id)]
+    waiting = [episode.id for episode in memory.pending() if _is_run_id(episode.id)]
     rewarded = 0
     for start in range(0, len(waiting), _BATCH):
         latest: dict[str, Any] = {}
@@ -39,7 +36,7 @@ def collect_feedback(
                 latest[str(one.run_id)] = one
         for episode_id, one in latest.items():
             if one.score is not None and 0 <= float(one.score) <= 1:
-                memory.reward(episode_id, float(one.score), source=source, namespace=namespace)
+                memory.reward(episode_id, float(one.score), source=source)
                 rewarded += 1
     return rewarded
 

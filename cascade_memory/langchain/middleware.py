@@ -124,7 +124,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         if (before := self._episode(state)) is not None:  # of a turn that never came to its end
             self._record.take(before["id"])
             if not before["block"]:
-                self._memory.abandon(before["id"], before["namespace"])
+                self._in(before).abandon(before["id"])
         task, anchor, goes_on = task_at(state, self._query, self._skip, verb="middleware")
         if (last := going_on(self._kept(state), task, goes_on=goes_on)) is not None:
             return {"cascade_episode": {self._name: last}, EPISODE_KEY: last.get("id")}
@@ -137,17 +137,14 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         # The episode gets the id of the outermost run, or else a run id that the caller chose for this run.
         wanted = self._handler.runs.claim(run_id, fields) or getattr(info, "run_id", None)
         metadata = (config.get("metadata") or {}).get(METADATA_KEY)
-        about = {
-            "metadata": metadata,
-            "actor": actor_in(config.get("metadata"), config.get("configurable")),
-            "channel": CHANNEL,
-        }
+        actor = actor_in(config.get("metadata"), config.get("configurable"))
+        asking = self._memory.acting(actor=actor, channel=CHANNEL, namespace=namespace)
         with self._handler.runs.recalling(run_id, fields):
-            recall, in_session = self._recall(task, namespace, fields.get("thread_id"), wanted, about)
+            recall, in_session = self._recall(asking, task, fields.get("thread_id"), wanted, metadata)
         if recall.error is not None and not recall.cases:
             return self._no_episode()
         if not in_session and not self._handler.runs.adopt(run_id, fields, recall.episode_id, namespace):
-            self._memory.abandon(recall.episode_id, namespace)
+            asking.abandon(recall.episode_id)
             return self._no_episode()
         episode = {
             "id": recall.episode_id,
@@ -176,20 +173,21 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         kept = self._kept(state)
         return kept if kept and kept.get("id") else None
 
-    def _recall(
-        self, task: str, namespace: str | None, thread: str | None, wanted: Any, about: dict[str, Any]
-    ) -> tuple[Recall, bool]:
+    def _in(self, episode: Mapping[str, Any]) -> Memory:
+        """Return the memory, acting in the namespace of an episode."""
+        return self._memory.acting(namespace=episode["namespace"])
+
+    def _recall(self, asking: Memory, task: str, thread: str | None, wanted: Any, metadata: Any) -> tuple[Recall, bool]:
         """Recall for a new episode, or for the episode of the user's own ``with`` block."""
         if (block := block_around(self._memory)) is not None:
             if block.recall.query in (task, self._memory.as_stored(task, block.id)):
                 return block.recall, True
-            space = block.recall.namespace
-            return self._memory.recall(task, k=self._k, episode_id=block.id, namespace=space, **about), True
+            inside = asking.acting(namespace=block.recall.namespace)
+            return inside.recall(task, k=self._k, episode_id=block.id, metadata=metadata), True
         episode_id = None if wanted is None else str(wanted)
         if episode_id is not None and self._memory.knows(episode_id):
             episode_id = None
-        recall = self._memory.recall(task, k=self._k, namespace=namespace, episode_id=episode_id, thread_id=thread, **about)
-        return recall, False
+        return asking.recall(task, k=self._k, episode_id=episode_id, thread_id=thread, metadata=metadata), False
 
     # -- the agent works ---------------------------------------------------------------------------------------------
 
@@ -276,7 +274,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         with self._ending():
             solution = self._solution(episode, state)
             if not self._in_session(episode, solution):
-                self._memory.end(episode["id"], solution=solution, **_about(episode))
+                self._in(episode).end(episode["id"], solution=solution, follow_up=bool(episode.get("goes_on")))
         return {**self._over(episode), **_tagged(episode, state)}
 
     @override
@@ -288,7 +286,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         with self._ending():
             solution = self._solution(episode, state)
             if not self._in_session(episode, solution):
-                await self._memory.aend(episode["id"], solution=solution, **_about(episode))
+                await self._in(episode).aend(episode["id"], solution=solution, follow_up=bool(episode.get("goes_on")))
         return {**self._over(episode), **_tagged(episode, state)}
 
     @interruptible
@@ -348,10 +346,6 @@ def _without_id(result: Any) -> Any:
     if isinstance(update, dict):
         cast("dict[str, Any]", update).pop(EPISODE_KEY, None)
     return result
-
-
-def _about(episode: Mapping[str, Any]) -> dict[str, Any]:
-    return {"namespace": episode["namespace"], "follow_up": bool(episode.get("goes_on"))}
 
 
 def _config() -> Mapping[str, Any]:

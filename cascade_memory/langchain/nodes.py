@@ -75,7 +75,8 @@ def recall_node(
         metadata = (config.get("metadata") or {}).get(METADATA_KEY)
         actor = actor_in(config.get("metadata"), config.get("configurable"))
         thread = None if thread is None else str(thread)
-        recall = partial(memory.recall, task, k=k, thread_id=thread, metadata=metadata, actor=actor, channel=CHANNEL)
+        asking = memory.acting(actor=actor, channel=CHANNEL)
+        recall = partial(asking.recall, task, k=k, thread_id=thread, metadata=metadata)
         found = _adopted(memory, handler, recall, getattr(config.get("callbacks"), "parent_run_id", None))
         if found is None:
             return {}
@@ -146,7 +147,7 @@ def _scored(
                 if value is None:
                     memory.finish(ready[0], solution=ready[1])
                 else:
-                    memory.reward(ready[0], value, solution=ready[1], channel=CHANNEL, overwrite=ready[2])
+                    memory.acting(channel=CHANNEL).reward(ready[0], value, solution=ready[1], overwrite=ready[2])
         return {key: over(read(state, key))}
 
     async def anode(state: Any) -> dict[str, Any]:

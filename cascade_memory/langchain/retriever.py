@@ -16,7 +16,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig, ensure_config
 from langchain_core.tools import BaseTool
 from pydantic import ConfigDict, Field, PrivateAttr
-from typing_extensions import Unpack
+from typing_extensions import Self, Unpack
 
 from cascade_memory.assembly.cascade import CascadeMemory as Engine
 from cascade_memory.domain.asker import asked_by
@@ -175,26 +175,19 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
         """Recall for the surrounding episode: that of the user's block, the middleware, the config, or the root run."""
         fields = dict(metadata or {})
         of_episode, asks = fields.get(METADATA_KEY), fields.get(ACTOR_KEY)
-        recall = functools.partial(
-            self._engine.recall,
-            query,
-            k=self.k if k is None else k,
-            where=where,
-            metadata=of_episode,
-            actor=None if asks is None else str(asks),
-            channel=CHANNEL,
-        )
+        asking = self._engine.acting(actor=None if asks is None else str(asks), channel=CHANNEL)
+        about: dict[str, Any] = {"k": self.k if k is None else k, "where": where, "metadata": of_episode}
         around = active_episode(self._engine)
         root = self._handler.runs.join(run_id, fields)
         episode_id, thread = fields.get(EPISODE_KEY), fields.get("thread_id")
         with contextlib.nullcontext() if root is None else asked_by(root.asker):
             if around is not None:
-                return around.join(recall)
+                return around.join(asking, query, **about)
             own = root is not None and episode_id is None  # the run's own episode; if it was closed, a new one takes its place
             if root is not None and own:
                 episode_id = root.episode_id
             wanted = None if episode_id is None else str(episode_id)
-            found = join(recall, wanted, None, None if thread is None else str(thread))
+            found = join(asking, wanted, query, thread_id=None if thread is None else str(thread), **about)
             if root is not None and own and found.error is None:
                 root.episode_id = found.episode_id
             return found
@@ -235,6 +228,11 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
         about: dict[str, Any] = {"query": query, "solution": solution, "skip": skip, "show": show}
         return CascadeMiddleware(self._engine, self._handler, inject=inject, namespace=namespace, name=name, k=self.k, **about)
 
+    def _acting_as(self, engine: Engine) -> Self:
+        bound = type(self)(engine=engine, k=self.k, name=self.name, tags=self.tags, metadata=self.metadata)
+        bound._handler, bound._attachment = self._handler, self._attachment
+        return bound
+
     @property
     def callback(self) -> CascadeCallbackHandler:
         """The callback handler: ``agent.invoke(..., {"callbacks": [memory.callback]})``."""
@@ -253,17 +251,14 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
         query: str,
         *,
         k: int | None = None,
-        namespace: str | None = None,
         where: Mapping[str, Any] | None = None,
         metadata: Mapping[str, MetadataValue] | None = None,
         min_trust: str | None = None,
-        actor: str | None = None,
     ) -> Block:
         """Recall for a task in a ``with`` or ``async with`` block: recalls inside join the episode, which ends with it."""
-        k = self.k if k is None else k
-        about: dict[str, Any] = {"k": k, "namespace": namespace, "where": where, "metadata": metadata}
-        about |= {"min_trust": min_trust, "actor": actor, "channel": CHANNEL}
-        return Block(self._engine, self._engine.will_recall(query, about), self._attachment)
+        asking, k = self._engine.acting(channel=CHANNEL), self.k if k is None else k
+        makes = asking.will_recall(query, k=k, where=where, metadata=metadata, min_trust=min_trust)
+        return Block(asking, makes, self._attachment)
 
     # -- rewards -----------------------------------------------------------------------------------------------------
 
@@ -277,11 +272,8 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
         solution: Solution | Sequence[Step] | None = None,
         source: str = "host",
         metadata: Mapping[str, MetadataValue] | None = None,
-        namespace: str | None = None,
         overwrite: bool = False,
         confirms: str | None = None,
-        actor: str | None = None,
-        channel: str | None = None,
         ticket: str | None = None,
     ) -> str | None:
         """Report how an episode ended, by its id, the id of its outermost run, or its conversation (the newest episode there).
@@ -294,11 +286,8 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
             solution: What solved the task; by default what the run ended with.
             source: Who judged: "host", "human", "env", "judge", "user" or "agent".
             metadata: Stored with the case; ``where=`` filters by it.
-            namespace: The namespace of the episode; by default the memory's own.
             overwrite: Replace an outcome that was reported before.
             confirms: The ``fingerprint`` of the episode as you saw it; needed if its solution is its agent's own report.
-            actor: Who reports it, stored with the outcome; by default the memory's own actor.
-            channel: The door through which the report came; by default "python".
             ticket: The ticket of the episode (``ticket_of``), which rewards from users need in a memory with ``tickets=True``.
 
         >>> memory = CascadeMemory(embedder="hashing")
@@ -311,16 +300,13 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
             raise InvalidInput("reward needs a value between 0 and 1")
         self._drain()
         return self._engine.reward(
-            self._which(episode_id, run_id, thread_id, namespace),
+            self._which(episode_id, run_id, thread_id),
             value,
             solution=solution,
             source=source,
             metadata=metadata,
-            namespace=namespace,
             overwrite=overwrite,
             confirms=confirms,
-            actor=actor,
-            channel=channel,
             ticket=ticket,
         )
 
@@ -334,26 +320,22 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
         solution: Solution | Sequence[Step] | None = None,
         source: str = "host",
         metadata: Mapping[str, MetadataValue] | None = None,
-        namespace: str | None = None,
         overwrite: bool = False,
         confirms: str | None = None,
-        actor: str | None = None,
-        channel: str | None = None,
         ticket: str | None = None,
     ) -> str | None:
         """Do what ``reward`` does without blocking the event loop."""
         reward = functools.partial(self.reward, episode_id, value, run_id=run_id, thread_id=thread_id, solution=solution)
-        settings: dict[str, Any] = {"source": source, "namespace": namespace, "overwrite": overwrite, "confirms": confirms}
-        settings |= {"actor": actor, "channel": channel, "ticket": ticket}
+        settings: dict[str, Any] = {"source": source, "overwrite": overwrite, "confirms": confirms, "ticket": ticket}
         return await in_reward_thread(functools.partial(reward, metadata=metadata, **settings))
 
-    def _which(self, episode_id: str | UUID | None, run_id: str | UUID | None, thread_id: object, namespace: str | None) -> str:
+    def _which(self, episode_id: str | UUID | None, run_id: str | UUID | None, thread_id: object) -> str:
         given = [one for one in (episode_id, run_id, thread_id) if one is not None]
         if len(given) != 1:
             raise InvalidInput("reward needs one of episode_id, run_id= and thread_id=")
         if thread_id is None:
             return str(given[0])
-        found = self._engine.latest(str(thread_id), namespace=namespace)
+        found = self._engine.latest(str(thread_id))
         if found is None:
             raise UnknownEpisode(f"conversation {thread_id!r} has no episode; check that its recall had this thread_id")
         return found.id

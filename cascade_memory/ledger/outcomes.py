@@ -63,7 +63,7 @@ class Settling:
             if row is None or namespace not in (None, row[1]):  # one answer for both: it says nothing of other namespaces
                 raise UnknownEpisode(
                     f"there is no episode {episode_id!r} here; recall() opens one and returns its id, and a reward goes to the "
-                    "namespace of its recall (namespace=)"
+                    "namespace of its recall (memory.acting(namespace=...))"
                 )
             return Unsettled(
                 key=row[0],

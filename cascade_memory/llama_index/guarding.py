@@ -33,7 +33,7 @@ class Guard:
         """Warn, or call the tool."""
         asked = self._asked(tool, args, kwargs)
         with fail_open(self._memory, "check"):
-            if asked is not None and (advice := self._memory.check(**asked)) is not None:
+            if asked is not None and (advice := self._in(asked).check(**_without_namespace(asked))) is not None:
                 return _output(asked, advice)
         with self._noting(asked) as output:
             output.append(tool(*args, **kwargs))
@@ -43,11 +43,14 @@ class Guard:
         """Do the same without blocking the event loop."""
         asked = self._asked(tool, args, kwargs)
         with fail_open(self._memory, "check"):
-            if asked is not None and (advice := await self._memory.acheck(**asked)) is not None:
+            if asked is not None and (advice := await self._in(asked).acheck(**_without_namespace(asked))) is not None:
                 return _output(asked, advice)
         with self._noting(asked) as output:
             output.append(await adapt_to_async_tool(tool).acall(*args, **kwargs))
         return output[0]
+
+    def _in(self, asked: Mapping[str, Any]) -> Memory:
+        return self._memory.acting(namespace=asked["namespace"])
 
     def _asked(self, tool: BaseTool, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return what is asked about a call; None outside of an episode."""
@@ -82,6 +85,10 @@ class Guard:
 def _only_waits(came: object) -> bool:
     """Say whether a tool waits for a person: then it is called again."""
     return isinstance(came, Exception) and any(one.__name__ == "WaitingForEvent" for one in type(came).__mro__)
+
+
+def _without_namespace(asked: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: one for name, one in asked.items() if name != "namespace"}
 
 
 def _question(tool: BaseTool, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:

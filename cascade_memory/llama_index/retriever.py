@@ -114,22 +114,22 @@ class CascadeMemory(Adapter, BaseRetriever, metaclass=saying(type(BaseRetriever)
     def _recall(self, query: str) -> Recall:
         """Recall within the active episode (of ``arun``, or of the outermost run), and only once for the same query."""
         query = query[:MAX_QUERY_CHARS]
-        about: dict[str, Any] = {"metadata": self._metadata, "actor": actor_here(), "channel": CHANNEL}
-        recall = functools.partial(self._engine.recall, query, k=self._k, where=self._where, **about)
+        asking = self._engine.acting(actor=actor_here(), channel=CHANNEL)
+        about: dict[str, Any] = {"k": self._k, "where": self._where, "metadata": self._metadata}
         around = active_episode(self._engine) or self._runs.here()
         if around is None:
-            return recall()
+            return asking.recall(query, **about)
         key = (query, *self._settings)
         with around.asking:
             if key not in around.asked:  # otherwise the agent's next step, or a resumed tool, asks again
-                around.asked[key] = self._recall_within(around, recall)
+                around.asked[key] = self._recall_within(around, asking, query, about)
             return around.asked[key]
 
-    def _recall_within(self, around: ActiveEpisode | Run, recall: Callable[..., Recall]) -> Recall:
+    def _recall_within(self, around: ActiveEpisode | Run, asking: Engine, query: str, about: dict[str, Any]) -> Recall:
         if isinstance(around, ActiveEpisode):
-            return around.join(recall)
+            return around.join(asking, query, **about)
         with asked_by(around.asker):
-            found = join(recall, around.episode_id)
+            found = join(asking, around.episode_id, query, **about)
         around.episode_id = found.episode_id  # if the run's episode was already closed, this is a new one
         return found
 
@@ -203,19 +203,21 @@ class CascadeMemory(Adapter, BaseRetriever, metaclass=saying(type(BaseRetriever)
         query: str,
         *,
         k: int | None = None,
-        namespace: str | None = None,
         where: Mapping[str, Any] | None = None,
         metadata: Mapping[str, MetadataValue] | None = None,
         min_trust: str | None = None,
-        actor: str | None = None,
     ) -> JoinedSession:
         """Recall for a task in a ``with`` or ``async with`` block: recalls inside join the episode, which ends with it."""
-        k = self._k if k is None else k
-        about: dict[str, Any] = {"k": k, "namespace": namespace, "where": where, "metadata": metadata}
-        about |= {"min_trust": min_trust, "actor": actor_here() if actor is None else actor, "channel": CHANNEL}
-        return JoinedSession(self._engine, self._engine.will_recall(query, about), channel=CHANNEL)
+        asking, k = self._engine.acting(actor=actor_here(), channel=CHANNEL), self._k if k is None else k
+        return JoinedSession(asking, asking.will_recall(query, k=k, where=where, metadata=metadata, min_trust=min_trust))
 
     # -- the rest ----------------------------------------------------------------------------------------------------
+
+    def _acting_as(self, engine: Engine) -> Self:
+        bound = object.__new__(type(self))
+        vars(bound).update(vars(self))
+        bound._engine = engine
+        return bound
 
     @property
     def _own_k(self) -> int:

@@ -59,15 +59,20 @@ class Verbs:
         return self if name is None else replace(self, actor=name)
 
     @property
+    def acting(self) -> CascadeMemory:
+        """The memory, for whatever is stored in the client's name."""
+        return self.memory.acting(actor=self.actor, channel=_CHANNEL)
+
+    @property
     def takes_tickets(self) -> bool:
         """Whether a report has to bring the ticket of its recall."""
-        return self.memory.needs_ticket("agent", channel=_CHANNEL)
+        return self.acting.needs_ticket("agent")
 
     def found_for(self, query: str) -> Recall:
         """Find cases for a task, and open an episode for it unless the server is read-only."""
         if self.read_only:
-            return self.memory.search(query, actor=self.actor, channel=_CHANNEL)
-        return self.memory.recall(query, actor=self.actor, channel=_CHANNEL)
+            return self.acting.search(query)
+        return self.acting.recall(query)
 
     def recall_cases(self, query: str) -> dict[str, Any]:
         """Find cases for a task, and return them as data."""
@@ -120,14 +125,12 @@ class Verbs:
             raise _no_episode(episode_id)
         stands = before is not None and before.status == "settled" and not (self.trusted and before.has_only_agents_word)
         try:
-            case_id = self.memory.reward(
+            case_id = self.acting.reward(
                 episode_id,
                 reward,
                 solution=solution_of(steps, solution or ""),
                 source=source,
                 confirms=confirms or None,
-                actor=self.actor,
-                channel=_CHANNEL,
                 ticket=ticket or None,
             )
         except UnknownEpisode:  # always the same message, which does not reveal episodes of other namespaces
@@ -170,9 +173,9 @@ class Verbs:
                 "this is small talk and no task: pass the task that was solved, in a sentence that says all of it"
             )
         if self.trusted:
-            case_id = self.memory.add(query, solution, source="host", actor=self.actor, channel=_CHANNEL)
+            case_id = self.acting.add(query, solution, source="host")
             return {"case_id": case_id, "status": "stored"}
-        episode_id = self.memory.propose(query, solution, actor=self.actor, channel=_CHANNEL)
+        episode_id = self.acting.propose(query, solution)
         return {"episode_id": episode_id, "status": "waits for confirmation"}
 
     def forget_cases(self, case_ids: Sequence[str], code: str | None = None) -> dict[str, Any]:
@@ -199,7 +202,7 @@ class Verbs:
             self.memory.redeem_code("forget", about, code)
         except TicketRefused:
             raise TicketRefused(_LOOK_AGAIN) from None
-        return {"status": "forgotten", "forgotten": _of_ids(self.memory.forget(ids, by=self.actor))}
+        return {"status": "forgotten", "forgotten": _of_ids(self.acting.forget(ids))}
 
     def _still_there(self, ids: Sequence[str]) -> list[Case]:
         """Return the cases with these ids, without those that have expired and can only be forgotten."""

@@ -28,7 +28,7 @@ from cascade_memory.memory.viewing import Viewing
 class ActionVerbs(Viewing):
     """The verbs of people. Each is on disk when it returns, together with its entry in the audit log.
 
-    ``actor`` says who did it: a short text, which the caller sets. Nothing that an agent writes decides it.
+    ``memory.acting(actor="ann")`` says who does it. Nothing that an agent writes decides that.
     """
 
     # -- verdicts ----------------------------------------------------------------------------------------------------
@@ -39,9 +39,6 @@ class ActionVerbs(Viewing):
         *,
         seen: str,
         value: float | None = None,
-        actor: str | None = None,
-        channel: str | None = None,
-        namespace: str | None = None,
     ) -> str | None:
         """Say that what an agent reported is true, or that the answer of a pending episode is right; return the case's id.
 
@@ -50,34 +47,28 @@ class ActionVerbs(Viewing):
             seen: The ``fingerprint`` of the episode as you saw it. If it has changed, ``ContentChanged`` is raised; if somebody
                 else has judged the episode, ``AlreadyRewarded``: of several people, exactly one decides.
             value: How well it went, if that is not what the agent reported: 1.0 for an answer that it took for a failure.
-            actor: Who says so, for the outcome and the audit log; by default the memory's own actor.
-            channel: The door through which they say it, as in ``recall``.
-            namespace: By default the memory's own namespace.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
         >>> episode_id = memory.propose("cool some mug", "put it into the fridge")
         >>> (waiting,) = memory.to_judge()
-        >>> case_id = memory.confirm(waiting.id, seen=waiting.fingerprint, actor="ann")
+        >>> case_id = memory.acting(actor="ann").confirm(waiting.id, seen=waiting.fingerprint)
         >>> memory.recall("cool some mug").cases[0].id == case_id
         True
         """
-        found = self._known(episode_id, namespace)
+        found = self._known(episode_id)
         reported = found.reward if found.has_only_agents_word else None
         worth = (1.0 if reported is None else reported) if value is None else check_reward(value)
-        return self._judged(found, worth, seen, "confirm", self._by(actor, channel))
+        return self._judged(found, worth, seen, "confirm", self._by())
 
     def reject(
         self,
         episode_id: str,
         *,
         seen: str,
-        actor: str | None = None,
-        channel: str | None = None,
-        namespace: str | None = None,
     ) -> None:
         """Say that the answer of an episode that waits for a verdict is wrong; the arguments are those of ``confirm``."""
-        self._judged(self._known(episode_id, namespace), 0.0, seen, "reject", self._by(actor, channel))
+        self._judged(self._known(episode_id), 0.0, seen, "reject", self._by())
 
     def correct(
         self,
@@ -85,10 +76,7 @@ class ActionVerbs(Viewing):
         solution: Solution | Sequence[Any],
         *,
         seen: str | None = None,
-        actor: str | None = None,
         note: str | None = None,
-        channel: str | None = None,
-        namespace: str | None = None,
     ) -> str:
         """Say what the right solution would have been; return the id of the case that holds it and is shown from now on.
 
@@ -102,29 +90,26 @@ class ActionVerbs(Viewing):
             solution: The right solution.
             seen: The ``fingerprint`` of the episode or of the case as you saw it. If it has changed, for example since somebody
                 else has corrected it, ``ContentChanged`` is raised. Without it, the last correction counts.
-            actor: Who says so, for the new case and the audit log; by default the memory's own actor.
-            channel: The door through which they say it, as in ``recall``.
             note: Why, in a few words: kept in the audit log until the episode or the case is forgotten.
-            namespace: By default the memory's own namespace.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing", learn="inline")
         >>> recall = memory.recall("cool some mug")
         >>> wrong = memory.reward(recall.episode_id, 1.0, solution="put it into the oven")
-        >>> right = memory.correct(recall.episode_id, "put it into the fridge", actor="ann")
+        >>> right = memory.acting(actor="ann").correct(recall.episode_id, "put it into the fridge")
         >>> memory.recall("cool some mug").cases[0].solution
         'put it into the fridge'
-        >>> memory.undo(next(memory.audit()).id, actor="ann")
+        >>> memory.acting(actor="ann").undo(next(memory.audit()).id)
         >>> memory.recall("cool some mug").cases[0].solution
         'put it into the oven'
         """
-        engine, name = self._open(), self._in(namespace)
+        engine, name = self._open(), self._namespace
         seen, id = None if seen is None else check_id(seen, "seen"), check_id(id, "id")
         record = engine.parts.door.record(id)
         came = record.take(solution=solution, note=note)
         checked = came.solved
         case: Case | None = None
-        found = self.get_episode(id, namespace=name)
+        found = self.get_episode(id)
         if found is None:
             stored = engine.parts.ledger.cases.by_id([id], engine.namespace_id(name))
             if not stored and seen is not None:
@@ -134,8 +119,8 @@ class ActionVerbs(Viewing):
             case = stored[0]
             _check_as_seen(case, seen)
             check_different(checked, case.solution, f"case {id!r}")
-            found = None if case.episode_id is None else self.get_episode(case.episode_id, namespace=name)
-        by = self._by(actor, channel, record)
+            found = None if case.episode_id is None else self.get_episode(case.episode_id)
+        by = self._by(record)
         action = NewAction(
             kind="correct",
             actor=by.actor,
@@ -203,7 +188,7 @@ class ActionVerbs(Viewing):
             record=self._open().parts.door.record(episode.id),
         )
 
-    def to_judge(self, *, rate: float = 1.0, namespace: str | None = None) -> Iterator[Episode]:
+    def to_judge(self, *, rate: float = 1.0) -> Iterator[Episode]:
         """Iterate over the episodes that wait for a person's verdict, those first from which a verdict teaches most.
 
         An episode waits if only its agent has judged it, or if its run has ended and nobody has judged it. A verdict teaches
@@ -212,35 +197,33 @@ class ActionVerbs(Viewing):
         Args:
             rate: The share of all episodes about which people are asked (the paper's revision rate). The id of an episode
                 decides, so that all processes agree, and a greater rate asks about the same episodes and more.
-            namespace: By default the memory's own namespace.
         """
         share = check_reward(rate, "rate")
-        name = self._in(namespace)
-        doubts = self._caught_up().parts.ledger.actions.doubts(self._namespace_id(name))
+        doubts = self._caught_up().parts.ledger.actions.doubts(self._namespace_id())
         asked = [one for one in doubts if is_asked_about(one.episode_id, share)]
         asked.sort(key=informative, reverse=True)  # equal ones stay in order of age
-        return self._waiting([one.episode_id for one in asked], name)
+        return self._waiting([one.episode_id for one in asked])
 
-    def _waiting(self, ids: Sequence[str], namespace: str) -> Iterator[Episode]:
+    def _waiting(self, ids: Sequence[str]) -> Iterator[Episode]:
         for episode_id in ids:
-            found = self.get_episode(episode_id, namespace=namespace)
+            found = self.get_episode(episode_id)
             if found is not None and found.waits_for_a_verdict:
                 yield found
 
     # -- cases -------------------------------------------------------------------------------------------------------
 
-    def pin(self, case_id: str, *, actor: str | None = None, namespace: str | None = None) -> bool:
+    def pin(self, case_id: str) -> bool:
         """Keep a case whatever happens: ``max_cases`` never evicts it, and it never expires. Return whether that is new.
 
         ``forget`` and ``correct`` still remove it. Pinned cases count towards ``max_cases``, so others make room for them.
         """
-        return self._flag("pin", case_id, actor, namespace)
+        return self._flag("pin", case_id)
 
-    def unpin(self, case_id: str, *, actor: str | None = None, namespace: str | None = None) -> bool:
+    def unpin(self, case_id: str) -> bool:
         """Let a pinned case be evicted and expire again, like any other one; return whether it was pinned."""
-        return self._flag("unpin", case_id, actor, namespace)
+        return self._flag("unpin", case_id)
 
-    def hide(self, case_id: str, *, actor: str | None = None, namespace: str | None = None) -> bool:
+    def hide(self, case_id: str) -> bool:
         """Never show a case: no recall and no search returns it or counts it as a candidate. Return whether that is new.
 
         It is still listed and exported, neither evicted nor expired, and does not count towards ``max_cases``. If agents
@@ -249,56 +232,56 @@ class ActionVerbs(Viewing):
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
         >>> case_id = memory.add("cool some mug", "put it into the oven")
-        >>> memory.hide(case_id, actor="ann")
+        >>> memory.acting(actor="ann").hide(case_id)
         True
         >>> memory.search("cool some mug").cases, memory.get(case_id).hidden
         ((), True)
         >>> [(entry.action, entry.actor, entry.can_undo) for entry in memory.audit()]
         [('hide', 'ann', True), ('add', None, False)]
         """
-        return self._flag("hide", case_id, actor, namespace)
+        return self._flag("hide", case_id)
 
-    def unhide(self, case_id: str, *, actor: str | None = None, namespace: str | None = None) -> bool:
+    def unhide(self, case_id: str) -> bool:
         """Show a case again that a person has hidden; return whether one had.
 
         A case of an actor in quarantine stays out: ``release`` the actor, or ``pin`` the case.
         """
-        return self._flag("unhide", case_id, actor, namespace)
+        return self._flag("unhide", case_id)
 
-    def _flag(self, kind: str, case_id: str, actor: str | None, namespace: str | None) -> bool:
+    def _flag(self, kind: str, case_id: str) -> bool:
         engine = self._open()
-        action = NewAction(kind=kind, actor=self._who(actor))
-        done = engine.parts.ledger.actions.flag(self._namespace_id(namespace), check_id(case_id, "case_id"), action)
+        action = NewAction(kind=kind, actor=self._who())
+        done = engine.parts.ledger.actions.flag(self._namespace_id(), check_id(case_id, "case_id"), action)
         engine.learn_soon()
         return done
 
     # -- the audit log -----------------------------------------------------------------------------------------------
 
-    def audit(self, *, namespace: str | None = None, newest_first: bool = True) -> Iterator[AuditEntry]:
+    def audit(self, *, newest_first: bool = True) -> Iterator[AuditEntry]:
         """Iterate over what people did, newest first: who did what to which case or episode, and whether it can be undone.
 
         The log has every action of this class, and what was added by hand, forgotten, purged, brought back, imported, and
         rewarded anew by a human. An entry is written together with what it is about. It holds ids and numbers, never the text
         of a case; the note on a correction is deleted with what it is about.
         """
-        namespace_id = self._namespace_id(namespace)
+        namespace_id = self._namespace_id()
 
         def read(after: int | None) -> Sequence[tuple[int, AuditEntry]]:
             return self._open().parts.ledger.actions.page(namespace_id, AT_ONCE, after=after, newest_first=newest_first)
 
         return through_pages(read)
 
-    def undo(self, entry_id: str, *, actor: str | None = None, namespace: str | None = None) -> None:
+    def undo(self, entry_id: str) -> None:
         """Take an action back: a verdict, ``pin``, ``unpin``, ``hide``, ``unhide``, ``quarantine`` or ``release``.
 
         After a verdict (``confirm``, ``reject``, ``correct``) the older outcome comes back and is learned from again, or the
         episode waits again. To take a quarantine back is to release the actor. The undo is an entry of its own. ``UndoRefused``
         says why an action cannot be taken back: it was before, something later was built on it, or its rows are gone.
         """
-        engine, name = self._open(), self._in(namespace)
-        ledger, namespace_id = engine.parts.ledger, self._namespace_id(name)
+        engine, name = self._open(), self._namespace
+        ledger, namespace_id = engine.parts.ledger, self._namespace_id()
         taken = ledger.actions.taken(namespace_id, check_id(entry_id, "entry_id"))
-        action = NewAction(kind="undo", actor=self._who(actor), takes_back=taken)
+        action = NewAction(kind="undo", actor=self._who(), takes_back=taken)
         if taken.before is None:
             ledger.actions.undo(namespace_id, action)
             engine.learn_soon()

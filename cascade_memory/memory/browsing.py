@@ -30,26 +30,24 @@ class Browsing(Handle):
         self,
         *,
         where: Mapping[str, Any] | None = None,
-        actor: str | None = None,
-        channel: str | None = None,
+        by_actor: str | None = None,
+        by_channel: str | None = None,
         since: Moment | None = None,
         until: Moment | None = None,
         trust: str | None = None,
-        namespace: str | None = None,
         newest_first: bool = False,
     ) -> Iterator[Case]:
         """Iterate over the cases of a namespace, oldest first.
 
         Args:
             where: A metadata filter that the cases must match, with Chroma's operators, as in ``recall``.
-            actor: Only cases that this actor made first; "" for those of nobody named.
-            channel: Only cases that came through this channel first: "python", "langchain", "llama_index", "mcp", "cli",
+            by_actor: Only cases that this actor made first; "" for those of nobody named.
+            by_channel: Only cases that came through this channel first: "python", "langchain", "llama_index", "mcp", "cli",
                 "inspector" or "import".
             since: Only cases stored at this moment or later: seconds since 1970, a ``datetime``, a ``timedelta`` (so long
                 ago), or a text such as "2026-11-24" or "7d".
             until: Only cases stored before this moment.
             trust: Only cases that are trusted exactly like this source, such as "agent" or "human".
-            namespace: By default the memory's own namespace.
             newest_first: Begin with the case that was stored last.
 
         >>> from cascade_memory import CascadeMemory
@@ -62,8 +60,8 @@ class Browsing(Handle):
         >>> len(memory), ids[0] in memory
         (2, True)
         """
-        wanted = Wanted.of(actor, channel, since, until, trust)
-        namespace_id = self._namespace_id(namespace)
+        wanted = Wanted.of(by_actor, by_channel, since, until, trust)
+        namespace_id = self._namespace_id()
         matching = None if where is None else self._open().parts.ledger.filtered(namespace_id, where).tolist()
         return self._cases(namespace_id, matching, wanted, newest_first)
 
@@ -96,11 +94,10 @@ class Browsing(Handle):
         *,
         status: Status | None = None,
         source: str | None = None,
-        actor: str | None = None,
-        channel: str | None = None,
+        by_actor: str | None = None,
+        by_channel: str | None = None,
         since: Moment | None = None,
         until: Moment | None = None,
-        namespace: str | None = None,
         newest_first: bool = False,
     ) -> Iterator[Episode]:
         """Iterate over the episodes of a namespace, oldest first.
@@ -108,11 +105,10 @@ class Browsing(Handle):
         Args:
             status: Only those with this status: "open", "settled" (they have a reward), "censored" or "expired".
             source: Only those with a reward from this source: "host", "human", "env", "judge", "user" or "agent".
-            actor: Only those in which this actor asked; "" for those of nobody named.
-            channel: Only those that came through this channel.
+            by_actor: Only those in which this actor asked; "" for those of nobody named.
+            by_channel: Only those that came through this channel.
             since: Only those that were opened at this moment or later, given as in ``cases``.
             until: Only those that were opened before this moment.
-            namespace: By default the memory's own namespace.
             newest_first: Begin with the episode that was opened last.
 
         >>> from cascade_memory import CascadeMemory
@@ -122,9 +118,9 @@ class Browsing(Handle):
         >>> [(episode.query, episode.reward) for episode in memory.episodes(status="settled")]
         [('cool some mug', 1.0)]
         """
-        namespace_id = self._namespace_id(namespace)
+        namespace_id = self._namespace_id()
         wanted = None if status is None else check_status(status)
-        by, of = None if source is None else check_source(source), Wanted.of(actor, channel, since, until)
+        by, of = None if source is None else check_source(source), Wanted.of(by_actor, by_channel, since, until)
 
         def read(after: int | None) -> Sequence[tuple[int, Episode]]:
             episodes = self._caught_up().parts.ledger.episodes
@@ -134,7 +130,7 @@ class Browsing(Handle):
 
         return through_pages(read)
 
-    def get(self, case_id: str, *, namespace: str | None = None) -> Case:
+    def get(self, case_id: str) -> Case:
         """Return a stored case; raise ``UnknownCase`` if there is none with this id (``get_episode`` returns None then).
 
         >>> from cascade_memory import CascadeMemory
@@ -142,7 +138,7 @@ class Browsing(Handle):
         >>> memory.get(memory.add("cool some mug", "fridge")).solution
         'fridge'
         """
-        ledger, name = self._open().parts.ledger, self._in(namespace)
+        ledger, name = self._open().parts.ledger, self._namespace
         case_id = check_id(case_id, "case_id")
         found = ledger.cases.by_id([case_id], self._engine.namespace_id(name))
         if not found:
@@ -173,16 +169,16 @@ class Browsing(Handle):
             for dump in dumps:
                 dump.close()  # with its snapshot, also where a traceback keeps it
 
-    def to_pandas(self, *, where: Mapping[str, Any] | None = None, namespace: str | None = None) -> Any:
+    def to_pandas(self, *, where: Mapping[str, Any] | None = None) -> Any:
         """Return the cases of a namespace as a pandas ``DataFrame``, oldest first; ``where`` filters as in ``cases``.
 
         Solutions are texts there (the steps of a trajectory line by line), and metadata are dictionaries.
         """
-        return frame_of(self.cases(where=where, namespace=namespace))
+        return frame_of(self.cases(where=where))
 
     def __len__(self) -> int:
         """Return the number of cases in the memory's own namespace."""
-        return self._open().parts.ledger.cases.count(self._namespace_id(None))
+        return self._open().parts.ledger.cases.count(self._namespace_id())
 
     def __bool__(self) -> bool:
         """Return True: an empty memory is a memory as well, and ``if memory:`` asks whether there is one."""
@@ -191,4 +187,4 @@ class Browsing(Handle):
     def __contains__(self, case: object) -> bool:
         """Say whether the memory's own namespace holds a case, which is given by its id or as it was returned."""
         case_id = case.id if isinstance(case, (Case, RecalledCase)) else check_id(case, "case_id")
-        return bool(self._open().parts.ledger.cases.by_id([case_id], self._namespace_id(None)))
+        return bool(self._open().parts.ledger.cases.by_id([case_id], self._namespace_id()))

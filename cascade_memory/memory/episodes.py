@@ -45,11 +45,8 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
         solution: Solution | Sequence[Any] | None = None,
         source: str = "host",
         metadata: Mapping[str, MetadataValue] | None = None,
-        namespace: str | None = None,
         overwrite: bool = False,
         confirms: str | None = None,
-        actor: str | None = None,
-        channel: str | None = None,
         ticket: str | None = None,
     ) -> str | None:
         """Report how an episode ended: at any time, in any order, from any process. It is on disk when this method returns.
@@ -66,12 +63,9 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
             source: Who judged: "host", "human", "env", "judge", "user" (an end user's thumb) or "agent". An agent's own
                 report is stored but, by default, it is neither learned from nor retained.
             metadata: Stored with the case, in addition to the recall's metadata; ``where=`` filters by it.
-            namespace: The namespace of the episode, by default the memory's own; an episode of any other is refused.
             overwrite: Replace an outcome that was reported before.
             confirms: The ``fingerprint`` of the episode as you saw it; raises ``ContentChanged`` if its content has changed
                 since.
-            actor: Who reports it, stored with the outcome; by default the memory's own actor.
-            channel: The door through which the report came, as in ``recall``.
             ticket: The ``ticket`` of the episode's recall, without which a memory with ``tickets=True`` refuses rewards from
                 users and agents (``TicketRefused``). It can be redeemed once.
         """
@@ -84,8 +78,8 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
         engine.recording.wait_for(episode_id)
         if engine.recording.failed_to_open(episode_id):
             return None  # the recall failed open (health() counts that), so there is no episode to reward
-        name, by = self._in(namespace), self._by(actor, channel, record)
-        redeemed = self._admitted(ticket, source=source, channel=by.channel, episode_id=episode_id, namespace=name)
+        name, by = self._namespace, self._by(record)
+        redeemed = self._admitted(ticket, source=source, episode_id=episode_id, namespace=name)
         return self._settle(
             engine,
             episode_id=episode_id,
@@ -174,7 +168,6 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
         *,
         solution: Solution | Sequence[Any] | None = None,
         status: str = "ok",
-        namespace: str | None = None,
     ) -> bool:
         """Record how a run ended before anybody has judged it: a later ``reward``, from any process, stores this solution.
 
@@ -184,15 +177,13 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
         status = check_word(status, ("ok", "error", "interrupted"), "status")
         episode_id = check_id(episode_id, "episode_id")
         checked = None if solution is None else self._open().parts.door.record(episode_id).solution(solution)
-        return self._caught_up(episode_id).parts.ledger.episodes.finish(
-            episode_id, self._namespace_id(namespace), status, checked
-        )
+        return self._caught_up(episode_id).parts.ledger.episodes.finish(episode_id, self._namespace_id(), status, checked)
 
-    def latest(self, thread_id: str, *, namespace: str | None = None) -> Episode | None:
+    def latest(self, thread_id: str) -> Episode | None:
         """Return the newest episode of a conversation, or None."""
         thread_id = check_id(thread_id, "thread_id")
         ledger = self._caught_up(thread=thread_id).parts.ledger
-        return ledger.episodes.latest(self._namespace_id(namespace), thread_id)
+        return ledger.episodes.latest(self._namespace_id(), thread_id)
 
     def end(
         self,
@@ -200,7 +191,6 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
         *,
         solution: Solution | Sequence[Any] | None = None,
         status: str = "ok",
-        namespace: str | None = None,
         follow_up: bool = False,
     ) -> float | None:
         """Say that a run is over, and let ``reward_fn`` judge it; return the reward, or None if there is no verdict yet.
@@ -210,7 +200,7 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
         censored. An episode that is no longer open (because of a replay or an earlier verdict) is left unchanged, unless the
         run was a ``follow_up`` to the same task: ``reward_fn`` then judges the longer solution, and replaces its own verdict.
         """
-        episode = self._ending(episode_id, status, namespace, follow_up=follow_up)
+        episode = self._ending(episode_id, status, follow_up=follow_up)
         return None if episode is None else self.end_episode(episode, solution=solution, status=status)
 
     def end_episode(
@@ -235,7 +225,6 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
         *,
         solution: Solution | Sequence[Any] | None = None,
         status: str = "ok",
-        namespace: str | None = None,
         follow_up: bool = False,
     ) -> float | None:
         """Do what ``end`` does without blocking the event loop; an async ``reward_fn`` runs in this loop.
@@ -245,9 +234,7 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
         checked = None if solution is None else check_solution(solution)
         episode, value = None, None
         try:
-            episode = await in_reward_thread(
-                functools.partial(self._ending, episode_id, status, namespace, follow_up=follow_up)
-            )
+            episode = await in_reward_thread(functools.partial(self._ending, episode_id, status, follow_up=follow_up))
             if self._reward_fn is not None and status != "cancelled" and episode is not None:
                 value = _checked(await aask(self._reward_fn, _as_judged(episode, status, checked)))
         except Exception as error:
@@ -258,7 +245,7 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
         except BaseException as error:
             import asyncio  # slow to load, and loaded by whoever cancels
 
-            abandon = functools.partial(self.abandon, episode_id, namespace)
+            abandon = functools.partial(self.abandon, episode_id)
             if isinstance(error, asyncio.CancelledError):
                 await in_reward_thread(abandon)
             else:  # a coroutine that is thrown away may wait for nothing
@@ -268,15 +255,15 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
             return None
         return await in_reward_thread(functools.partial(self._conclude, episode, value, status, checked))
 
-    def abandon(self, episode_id: str, namespace: str | None = None) -> None:
+    def abandon(self, episode_id: str) -> None:
         """Censor an episode if its run may still go on: the run was cancelled, or was never finished."""
-        found = self.get_episode(episode_id, namespace=namespace)
+        found = self.get_episode(episode_id)
         if found is not None and found.under_way:
-            self.discard(episode_id, namespace=namespace)
+            self.discard(episode_id)
 
-    def _ending(self, episode_id: str, status: str, namespace: str | None, *, follow_up: bool = False) -> Episode | None:
+    def _ending(self, episode_id: str, status: str, *, follow_up: bool = False) -> Episode | None:
         check_word(status, ("ok", "error", "cancelled"), "status")
-        episode = self.get_episode(episode_id, namespace=namespace)
+        episode = self.get_episode(episode_id)
         if episode is None or episode.status == "open" or episode.has_only_agents_word:
             return episode
         if self._reward_fn is None or not (follow_up and status == "ok" and episode.status == "settled"):
@@ -309,26 +296,26 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
         if episode.status != "open":
             return None  # the agent's own report stays until somebody else judges
         if status == "ok":
-            self.finish(episode.id, solution=solution, namespace=episode.namespace)
+            self.finish(episode.id, solution=solution)
         else:
-            self.discard(episode.id, namespace=episode.namespace)
+            self.discard(episode.id)
         return None
 
-    def pending(self, *, namespace: str | None = None) -> list[Episode]:
+    def pending(self) -> list[Episode]:
         """Return the episodes that wait for their reward, oldest first."""
         ledger = self._caught_up().parts.ledger
-        return ledger.episodes.listed(self._namespace_id(namespace), status="open")
+        return ledger.episodes.listed(self._namespace_id(), status="open")
 
-    def reported(self, *, namespace: str | None = None) -> list[Episode]:
+    def reported(self) -> list[Episode]:
         """Return the episodes judged only by the agent itself, oldest first: nothing is learned from them.
 
         ``reward(episode.id, 1.0, source="human", confirms=episode.fingerprint)`` confirms one: the agent's solution is stored,
         unless the agent has reported a different one since.
         """
         ledger = self._open().parts.ledger
-        return ledger.episodes.listed(self._namespace_id(namespace), status="settled", source="agent")
+        return ledger.episodes.listed(self._namespace_id(), status="settled", source="agent")
 
-    def get_episode(self, episode_id: str, *, namespace: str | None = None) -> Episode | None:
+    def get_episode(self, episode_id: str) -> Episode | None:
         """Return an episode of this memory's namespace; None if it has none with this id (``get`` raises an error for a case).
 
         >>> from cascade_memory import CascadeMemory
@@ -338,14 +325,14 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
         """
         episode_id = check_id(episode_id, "episode_id")
         found = self._caught_up(episode_id).parts.ledger.episodes.one(episode_id)
-        return found if found is not None and found.namespace == self._in(namespace) else None
+        return found if found is not None and found.namespace == self._namespace else None
 
-    def _known(self, episode_id: str, namespace: str | None) -> Episode:
+    def _known(self, episode_id: str) -> Episode:
         """Return an episode of this namespace, or raise."""
         episode_id = check_id(episode_id, "episode_id")
-        found = self.get_episode(episode_id, namespace=namespace)
+        found = self.get_episode(episode_id)
         if found is None:
-            raise UnknownEpisode(f"there is no episode {episode_id!r} in namespace {self._in(namespace)!r}")
+            raise UnknownEpisode(f"there is no episode {episode_id!r} in namespace {self._namespace!r}")
         return found
 
     def knows(self, episode_id: str) -> bool:
@@ -353,18 +340,18 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
         engine, episode_id = self._open(), check_id(episode_id, "episode_id")
         return engine.recording.holds(episode_id) or engine.parts.ledger.episodes.one(episode_id) is not None
 
-    def discard(self, episode_id: str, *, namespace: str | None = None) -> bool:
+    def discard(self, episode_id: str) -> bool:
         """Close an open episode without a label: it was cancelled, or nobody will judge it. Return whether it was open."""
         engine = self._open()
-        name = self._in(namespace)
-        found = self.get_episode(episode_id, namespace=name)
+        name = self._namespace
+        found = self.get_episode(episode_id)
         if found is None:
             raise UnknownEpisode(f"there is no episode {episode_id!r} in namespace {name!r}")
         closed = engine.parts.ledger.episodes.close([found.id], "censored")
         engine.learn_soon()
         return bool(closed)
 
-    def expire(self, older_than: float | timedelta, *, namespace: str | None = None, reported: bool = False) -> int:
+    def expire(self, older_than: float | timedelta, *, reported: bool = False) -> int:
         """Close the open episodes that began longer ago than this (seconds, or a timedelta); return how many were closed.
 
         With ``reported=True``, also close those that only their agent has judged, and drop that judgement.
@@ -372,9 +359,9 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
         engine = self._open()
         seconds = check_seconds(older_than)
         ledger = engine.parts.ledger
-        old = ledger.episodes.listed(self._namespace_id(namespace), status="open", before=time.time() - seconds)
+        old = ledger.episodes.listed(self._namespace_id(), status="open", before=time.time() - seconds)
         if reported:
-            waiting = self.reported(namespace=namespace)
+            waiting = self.reported()
             old += [episode for episode in waiting if episode.opened_at < time.time() - seconds]
         closed = ledger.episodes.close([episode.id for episode in old], "expired", reported=reported)
         engine.learn_soon()

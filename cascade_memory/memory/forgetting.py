@@ -22,15 +22,13 @@ class ForgettingVerbs(ActionVerbs):
         *,
         where: Mapping[str, Any] | None = None,
         episode_id: str | None = None,
-        actor: str | None = None,
-        channel: str | None = None,
+        by_actor: str | None = None,
+        by_channel: str | None = None,
         since: Moment | None = None,
         until: Moment | None = None,
-        namespace: str | None = None,
         everything: bool = False,
         purge: bool = False,
         dry_run: bool = False,
-        by: str | None = None,
     ) -> Receipt:
         """Delete cases by id, data by its metadata, an episode, what a source wrote, or ``everything`` of a namespace.
 
@@ -42,54 +40,50 @@ class ForgettingVerbs(ActionVerbs):
             where: A metadata filter, with Chroma's operators: everything that was recalled, rewarded or added with such
                 metadata. A case stays, without that metadata, while another source confirms the same solution of the task.
             episode_id: An episode, and the case that it led to, unless another source confirms that case.
-            actor: Undo this source: its episodes, the outcomes that it reported, what it added, and the cases that nobody else
-                confirms. The most valuable cases that had to make room since come back. "" stands for whoever was not named.
-            channel: Undo what came through this door; ``actor``, ``channel``, ``since`` and ``until`` can be combined.
+            by_actor: Undo this source: its episodes, the outcomes that it reported, what it added, and the cases that nobody
+                else confirms. The most valuable cases that had to make room since come back. "": whoever was not named.
+            by_channel: Undo what came through this door; with ``by_actor``, ``since`` and ``until`` it narrows down.
             since: Undo what came from this moment on (as for ``diff``).
             until: Undo what came before this moment.
-            namespace: By default the memory's own namespace.
             everything: All cases and episodes of the namespace.
             purge: Return only when no file of the memory holds a byte of the deleted data: rewrites the ledger, the
                 snapshots and Chroma, which takes seconds per 100,000 cases.
-            dry_run: Return the same receipt, and change nothing.
-            by: Who forgets it, for the audit log (default: the memory's own actor). Forgetting cannot be undone.
+            dry_run: Return the same receipt, and change nothing. Forgetting cannot be undone.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
-        >>> ids = [memory.add("cool some mug", "fridge", actor="ann"), memory.add("cool some cup", "oven", actor="mallory")]
-        >>> memory.forget(actor="mallory", by="ann").cases
+        >>> ann, mallory = memory.acting(actor="ann"), memory.acting(actor="mallory")
+        >>> ids = [ann.add("cool some mug", "fridge"), mallory.add("cool some cup", "oven")]
+        >>> ann.forget(by_actor="mallory").cases
         1
         >>> [case.solution for case in memory.cases()]
         ['fridge']
         """
-        name, wanted = self._in(namespace), Wanted.of(actor, channel, since, until)
+        name, wanted = self._namespace, Wanted.of(by_actor, by_channel, since, until)
         return curation.forget(
             self._open(),
             case_ids,
             where=where,
             episode_id=episode_id,
             everything=everything,
-            namespace=name,
             purge=purge,
             dry_run=dry_run,
+            namespace=name,
+            by=self._who(),
             source=curation.OfSource(wanted, lambda: self._counting_again(wanted, name)) if wanted else None,
-            by=self._who(by),
         )
 
-    def expired(self, *, why: str = "expired", namespace: str | None = None) -> list[ExpiredCase]:
+    def expired(self, *, why: str = "expired") -> list[ExpiredCase]:
         """Return the cases that were set aside and can still be brought back, oldest first.
 
         Args:
             why: "expired": they were not verified within the memory's ``ttl``. "evicted": they had to make room, because there
                 were more than ``max_cases``; the last ``max_cases`` of these are kept.
-            namespace: By default the memory's own namespace.
         """
         engine = self._open()
-        return engine.parts.ledger.expiry.expired(engine.namespace_id(self._in(namespace)), check_why(why))
+        return engine.parts.ledger.expiry.expired(engine.namespace_id(self._namespace), check_why(why))
 
-    def bring_back(
-        self, case_ids: str | Iterable[str] | None = None, *, namespace: str | None = None, actor: str | None = None
-    ) -> list[str]:
+    def bring_back(self, case_ids: str | Iterable[str] | None = None) -> list[str]:
         """Turn cases that were set aside back into cases that count as verified now; return their ids.
 
         Without ids, all that expired come back. Cases that had to make room come back only by their ids, since others may have
@@ -107,4 +101,4 @@ class ForgettingVerbs(ActionVerbs):
         >>> memory.recall("cool some mug").cases[0].solution
         'put it into the fridge'
         """
-        return curation.bring_back(self._open(), case_ids, namespace=self._in(namespace), actor=self._who(actor))
+        return curation.bring_back(self._open(), case_ids, namespace=self._namespace, actor=self._who())

@@ -48,21 +48,17 @@ class Memory(ForgettingVerbs, WarningVerbs):
         query: str,
         *,
         k: int | None = None,
-        namespace: str | None = None,
         where: Mapping[str, Any] | None = None,
         episode_id: str | None = None,
         thread_id: str | None = None,
         metadata: Mapping[str, MetadataValue] | None = None,
         min_trust: str | None = None,
-        actor: str | None = None,
-        channel: str | None = None,
     ) -> Recall:
         """Return the cases that are expected to help with a task, and open an episode for the task.
 
         Args:
             query: The task, as text.
             k: The greatest number of cases; by default the memory's own ``k``.
-            namespace: Whose cases to use; by default the memory's own namespace.
             where: A metadata filter that the cases must match, with Chroma's operators.
             episode_id: The id of an open episode to recall for again, or your own id for a new one (a run id, for example).
                 An id is good for one episode in the whole memory, so take none that a stranger chooses.
@@ -70,9 +66,6 @@ class Memory(ForgettingVerbs, WarningVerbs):
             metadata: Stored with the episode and with the case that results from it (a user's id, for example), so that
                 ``forget(where=...)`` can find both.
             min_trust: The least source whose cases are recalled: "judge" leaves out what only a user or an agent has verified.
-            actor: Who asks, stored with a new episode and with the case that results from it; by default the memory's own
-                actor. Take it from your login or your framework, never from a text.
-            channel: The door through which the task came: "python", "langchain", "llama_index", "mcp", "cli", "inspector".
 
         Returns:
             A ``Recall``: ``.cases`` (none, if none is expected to help), ``.render()``, ``.explain()``, ``.episode_id``, and
@@ -80,27 +73,21 @@ class Memory(ForgettingVerbs, WarningVerbs):
             If the memory itself fails or misses its deadline, the recall has no cases and ``.error`` is set: a failing
             memory does not stop the agent. If only writing fails, the recall has its cases, and ``.error`` is set.
         """
-        options: dict[str, Any] = {"k": k, "namespace": namespace, "where": where, "episode_id": episode_id}
-        options |= {"thread_id": thread_id, "min_trust": min_trust, "actor": actor, "channel": channel}
-        return _warned(self._found(self._request(query, metadata=metadata, **options)))
+        request = self._request(
+            query, k=k, where=where, episode_id=episode_id, thread_id=thread_id, metadata=metadata, min_trust=min_trust
+        )
+        return _warned(self._found(request))
 
     def search(
         self,
         query: str,
         *,
         k: int | None = None,
-        namespace: str | None = None,
         where: Mapping[str, Any] | None = None,
         min_trust: str | None = None,
-        actor: str | None = None,
-        channel: str | None = None,
     ) -> Recall:
-        """Return the most similar cases, without the learned ranking. It opens no episode; the log calls it a search.
-
-        ``actor`` and ``channel`` are checked, and not stored: a search has no episode.
-        """
-        about = {"min_trust": min_trust, "actor": actor, "channel": channel}
-        return _warned(self._found(self._request(query, k=k, namespace=namespace, where=where, search=True, **about)))
+        """Return the most similar cases, without the learned ranking. It opens no episode; the log calls it a search."""
+        return _warned(self._found(self._request(query, k=k, where=where, search=True, min_trust=min_trust)))
 
     def _found(self, request: RecallRequest) -> Recall:
         """Return what the engine finds, or a recall without cases that names the error."""
@@ -129,22 +116,16 @@ class Memory(ForgettingVerbs, WarningVerbs):
         query: str,
         *,
         k: int | None = None,
-        namespace: str | None = None,
         where: Mapping[str, Any] | None = None,
         metadata: Mapping[str, MetadataValue] | None = None,
         min_trust: str | None = None,
-        actor: str | None = None,
-        channel: str | None = None,
     ) -> Session:
         """Recall for a task and reward it at the end of a ``with`` or ``async with`` block; see ``Session``."""
-        about: dict[str, Any] = {"k": k, "namespace": namespace, "where": where, "metadata": metadata}
-        about |= {"min_trust": min_trust, "actor": actor, "channel": channel}
-        return Session(self, self.will_recall(query, about), channel=channel)
+        return Session(self, self.will_recall(query, k=k, where=where, metadata=metadata, min_trust=min_trust))
 
-    def will_recall(self, query: str, options: Mapping[str, Any]) -> MakesRecall:
+    def will_recall(self, query: str, **options: Any) -> MakesRecall:
         """Return how a block recalls when it begins, with these options of ``recall``; they are checked now."""
-        needed: dict[str, Any] = {"k": None, "namespace": None, "where": None}
-        request = self._request(query, **needed | dict(options))
+        request = self._request(query, **options)
 
         async def awaited() -> Recall:
             return _warned(await in_thread(lambda: self._found(request)))
@@ -158,19 +139,16 @@ class Memory(ForgettingVerbs, WarningVerbs):
         query: str,
         *,
         k: int | None = None,
-        namespace: str | None = None,
         where: Mapping[str, Any] | None = None,
         episode_id: str | None = None,
         thread_id: str | None = None,
         metadata: Mapping[str, MetadataValue] | None = None,
         min_trust: str | None = None,
-        actor: str | None = None,
-        channel: str | None = None,
     ) -> Recall:
         """Do what ``recall`` does without blocking the event loop."""
-        options: dict[str, Any] = {"k": k, "namespace": namespace, "where": where, "episode_id": episode_id}
-        options |= {"thread_id": thread_id, "min_trust": min_trust, "actor": actor, "channel": channel}
-        return _warned(await in_thread(lambda: self._found(self._request(query, metadata=metadata, **options))))
+        about: dict[str, Any] = {"k": k, "where": where, "metadata": metadata, "min_trust": min_trust}
+        about |= {"episode_id": episode_id, "thread_id": thread_id}
+        return _warned(await in_thread(lambda: self._found(self._request(query, **about))))
 
     async def areward(
         self,
@@ -180,11 +158,8 @@ class Memory(ForgettingVerbs, WarningVerbs):
         solution: Solution | Sequence[Step] | None = None,
         source: str = "host",
         metadata: Mapping[str, MetadataValue] | None = None,
-        namespace: str | None = None,
         overwrite: bool = False,
         confirms: str | None = None,
-        actor: str | None = None,
-        channel: str | None = None,
         ticket: str | None = None,
     ) -> str | None:
         """Do what ``reward`` does without blocking the event loop."""
@@ -196,11 +171,8 @@ class Memory(ForgettingVerbs, WarningVerbs):
                 solution=solution,
                 source=source,
                 metadata=metadata,
-                namespace=namespace,
                 overwrite=overwrite,
                 confirms=confirms,
-                actor=actor,
-                channel=channel,
                 ticket=ticket,
             )
         )
@@ -214,10 +186,7 @@ class Memory(ForgettingVerbs, WarningVerbs):
         solution: Solution | Sequence[Step],
         *,
         metadata: Mapping[str, MetadataValue] | None = None,
-        namespace: str | None = None,
         source: str = "human",
-        actor: str | None = None,
-        channel: str | None = None,
     ) -> str: ...
 
     @overload
@@ -225,11 +194,8 @@ class Memory(ForgettingVerbs, WarningVerbs):
         self,
         query: Iterable[tuple[Any, ...] | Mapping[str, Any]],
         *,
-        namespace: str | None = None,
         source: str = "human",
         progress: bool | None = None,
-        actor: str | None = None,
-        channel: str | None = None,
     ) -> list[str]: ...
 
     def add(
@@ -238,27 +204,24 @@ class Memory(ForgettingVerbs, WarningVerbs):
         solution: Solution | Sequence[Step] | None = None,
         *,
         metadata: Mapping[str, MetadataValue] | None = None,
-        namespace: str | None = None,
         source: str = "human",
         progress: bool | None = None,
-        actor: str | None = None,
-        channel: str | None = None,
     ) -> str | list[str]:
         """Store known-good cases: one (``add(query, solution)``) or many (``add([(query, solution), ...])``).
 
         Many cases may be pairs, triples with metadata, or mappings with ``query``, ``solution`` and ``metadata``. All are
-        checked before any is stored. A pair that exists already is counted, not stored twice. ``actor`` says who adds them (by
-        default the memory's own actor), and ``channel`` by which door: both are stored with the cases, and in the audit log,
-        which has an entry if the source is a human. What you add for a user or an agent needs ``source="user"`` or "agent":
-        the default has the highest trust, and no record or quarantine of its actor holds it back.
+        checked before any is stored. A pair that exists already is counted, not stored twice. Who adds them (see ``acting``) is
+        stored with the cases, and in the audit log, which has an entry if the source is a human. What you add for a user or an
+        agent needs ``source="user"`` or "agent": the default has the highest trust, and no record or quarantine of its actor
+        holds it back.
         """
-        engine, name, source = self._open(), self._new_in(namespace), check_source(source)
-        by, door = self._by(actor, channel), engine.parts.door
+        engine, name, source = self._open(), self._new_in(), check_source(source)
+        by, door = self._by(), engine.parts.door
 
         def admit(record: Incoming) -> None:
             if record.knows_any:
                 record.name(by.actor, "actor")
-                self._new_in(namespace, record)
+                self._new_in(record)
 
         if isinstance(query, str):
             record = door.record()
@@ -281,10 +244,7 @@ class Memory(ForgettingVerbs, WarningVerbs):
         query: str,
         solution: Solution | Sequence[Step],
         *,
-        namespace: str | None = None,
         metadata: Mapping[str, MetadataValue] | None = None,
-        actor: str | None = None,
-        channel: str | None = None,
     ) -> str:
         """Record a task that an agent solved without a recall; it becomes a case once somebody confirms it.
 
@@ -301,7 +261,7 @@ class Memory(ForgettingVerbs, WarningVerbs):
         engine = self._open()
         record = engine.parts.door.record()
         came = record.take(query=query, solution=solution, metadata=metadata)
-        name, by, checked = self._new_in(namespace, record), self._by(actor, channel, record), came.solved
+        name, by, checked = self._new_in(record), self._by(record), came.solved
 
         def write(number: int) -> str:
             opens = curation.proposal(engine, number, came.query, checked, metadata=came.metadata, by=by)
@@ -334,10 +294,10 @@ class Memory(ForgettingVerbs, WarningVerbs):
         """
         return backup(self._open(), target)
 
-    def import_(self, source: str | Path | Iterable[str], *, progress: bool | None = None, actor: str | None = None) -> int:
+    def import_(self, source: str | Path | Iterable[str], *, progress: bool | None = None) -> int:
         """Read what ``export`` wrote and add what does not exist yet; return the number of records added."""
         engine = self._open()
-        added = transfer.import_(engine, source, progress=progress, actor=self._who(actor))
+        added = transfer.import_(engine, source, progress=progress, actor=self._who())
         engine.learn_soon()
         return added
 

@@ -40,8 +40,8 @@ class Session:
 
     solution: Solution | None = None
 
-    def __init__(self, memory: EpisodeVerbs, makes: MakesRecall, *, channel: str | None) -> None:
-        self._memory, self._makes, self._channel = memory, makes, channel
+    def __init__(self, memory: EpisodeVerbs, makes: MakesRecall) -> None:
+        self._memory, self._makes = memory, makes
         self._recall: Recall | None = None
         self._rewarded = False
 
@@ -107,7 +107,6 @@ class Session:
         source: str = "host",
         metadata: Mapping[str, MetadataValue] | None = None,
         confirms: str | None = None,
-        actor: str | None = None,
     ) -> None:
         """Report the outcome; see ``CascadeMemory.reward``."""
         self._memory.reward(
@@ -116,11 +115,8 @@ class Session:
             solution=self.solution if solution is None else solution,
             source=source,
             metadata=metadata,
-            namespace=self.recall.namespace,
             confirms=confirms,
-            actor=actor,
-            channel=self._channel,
-            ticket=self.recall.ticket if self._memory.needs_ticket(source, channel=self._channel) else None,
+            ticket=self.recall.ticket if self._memory.needs_ticket(source) else None,
         )
         self._rewarded = True
 
@@ -134,7 +130,7 @@ class Session:
         if self._rewarded or self.recall.error is not None:
             return
         try:
-            value = self._memory.end(self.id, solution=self.solution, status=_status(error), namespace=self.recall.namespace)
+            value = self._memory.end(self.id, solution=self.solution, status=_status(error))
         except Exception as failure:
             if error is None:
                 raise
@@ -155,8 +151,7 @@ class Session:
         if self._rewarded or self.recall.error is not None:
             return
         try:
-            about: dict[str, Any] = {"status": _status(error), "namespace": self.recall.namespace}
-            value = await self._memory.aend(self.id, solution=self.solution, **about)
+            value = await self._memory.aend(self.id, solution=self.solution, status=_status(error))
         except Exception as failure:
             if error is None:
                 raise

@@ -13,39 +13,38 @@ from cascade_memory.memory.paging import AT_ONCE
 class SourceVerbs(Browsing):
     """They change nothing."""
 
-    def sources(self, *, namespace: str | None = None) -> Sources:
+    def sources(self) -> Sources:
         """Return a row for each actor and channel: its cases, episodes and outcomes, and how its cases did when shown.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
-        >>> ids = [memory.add("cool some mug", "fridge", actor="ann"), memory.add("heat some egg", "oven", actor="ann")]
-        >>> case_id = memory.recall("cool a cup", actor="bob", channel="mcp").reward(1.0, solution="freezer")
+        >>> ann, bob = memory.acting(actor="ann"), memory.acting(actor="bob", channel="mcp")
+        >>> ids = ann.add([("cool some mug", "fridge"), ("heat some egg", "oven")])
+        >>> case_id = bob.recall("cool a cup").reward(1.0, solution="freezer")
         >>> [(one.actor, one.channel, one.cases, one.outcomes, one.shown) for one in memory.sources()]
         [('ann', 'python', 2, 0, 1), ('bob', 'mcp', 1, 1, 0)]
         """
-        name = self._in(namespace)
+        name = self._namespace
         ledger = self._caught_up().parts.ledger
-        return Sources(name, ledger.provenance.sources(self._namespace_id(name)))
+        return Sources(name, ledger.provenance.sources(self._namespace_id()))
 
     def diff(
         self,
         since: Moment,
         *,
-        actor: str | None = None,
-        channel: str | None = None,
-        namespace: str | None = None,
+        by_actor: str | None = None,
+        by_channel: str | None = None,
     ) -> Diff:
         """Return the cases that came and went since a moment, with who made them.
 
         Args:
             since: Seconds since 1970, a ``datetime``, a ``timedelta`` (so long ago), or a text such as "2026-11-24" or "7d".
-            actor: Only cases that this actor made first.
-            channel: Only cases that came through this channel first.
-            namespace: By default the memory's own namespace.
+            by_actor: Only cases that this actor made first.
+            by_channel: Only cases that came through this channel first.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
-        >>> case_id = memory.add("cool some mug", "fridge", actor="ann")
+        >>> case_id = memory.acting(actor="ann").add("cool some mug", "fridge")
         >>> memory.diff("1h")
         Diff(1 case came and 0 went in namespace 'default')
         >>> memory.diff("1h").by_source()
@@ -54,10 +53,10 @@ class SourceVerbs(Browsing):
         start = moment_of(since, "since")
         if start is None:
             raise InvalidInput("diff needs since=, a moment")
-        name, wanted = self._in(namespace), Wanted.of(actor, channel, start)
-        ledger, number = self._open().parts.ledger, self._namespace_id(name)
+        name, wanted = self._namespace, Wanted.of(by_actor, by_channel, start)
+        ledger, number = self._open().parts.ledger, self._namespace_id()
         came, went = ledger.provenance.came(number, wanted), ledger.provenance.went(number, wanted)
-        forgotten = 0 if actor is not None or channel is not None else self._forgotten(number, start)
+        forgotten = 0 if by_actor is not None or by_channel is not None else self._forgotten(number, start)
         return Diff(namespace=name, since=start, came=tuple(came), went=tuple(went), forgotten=forgotten)
 
     def _forgotten(self, namespace_id: int, since: float) -> int:

@@ -19,17 +19,17 @@ _NONE_HERE = "this memory was opened without tickets: open it with tickets=True"
 class TicketVerbs(Browsing):
     """The verbs that make signed tokens and take them back."""
 
-    def needs_ticket(self, source: str, *, channel: str | None = None) -> bool:
-        """Say whether a reward from a source, through a channel, has to bring the ticket of its recall.
+    def needs_ticket(self, source: str) -> bool:
+        """Say whether a reward from a source has to bring the ticket of its recall.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing", tickets=True)
-        >>> memory.needs_ticket("user"), memory.needs_ticket("host"), memory.needs_ticket("host", channel="mcp")
+        >>> memory.needs_ticket("user"), memory.needs_ticket("host"), memory.acting(channel="mcp").needs_ticket("host")
         (True, False, True)
         """
-        return self._tickets is not None and self._tickets.needed(source, channel)
+        return self._tickets is not None and self._tickets.needed(source, self._channel)
 
-    def ticket_of(self, episode_id: str, *, namespace: str | None = None) -> str:
+    def ticket_of(self, episode_id: str) -> str:
         """Make a ticket for an episode: for the answer of an agent whose framework has made the recall.
 
         >>> from cascade_memory import CascadeMemory
@@ -39,8 +39,8 @@ class TicketVerbs(Browsing):
         """
         episode_id = check_id(episode_id, "episode_id")
         found = self._caught_up(episode_id).parts.ledger.episodes.one(episode_id)
-        if found is None or found.namespace != self._in(namespace):
-            raise UnknownEpisode(f"there is no episode {episode_id!r} in namespace {self._in(namespace)!r}")
+        if found is None or found.namespace != self._namespace:
+            raise UnknownEpisode(f"there is no episode {episode_id!r} in namespace {self._namespace!r}")
         if self._tickets is None:
             raise InvalidInput(_NONE_HERE)
         return self._ticket(found.id, found.namespace, found.opened_at, self._tickets)
@@ -62,14 +62,14 @@ class TicketVerbs(Browsing):
             return found
         return dataclasses.replace(found, ticket=ticket)
 
-    def _admitted(self, ticket: object, *, source: str, channel: str | None, episode_id: str, namespace: str) -> Signed | None:
+    def _admitted(self, ticket: object, *, source: str, episode_id: str, namespace: str) -> Signed | None:
         """Return the ticket that a reward redeems, None if it needs none; raise if it may not come in."""
         if self._tickets is None:
             if ticket is not None:
                 raise InvalidInput(f"{_NONE_HERE}, or pass no ticket")
             return None
         if ticket is None:
-            if self._tickets.needed(source, channel):
+            if self._tickets.needed(source, self._channel):
                 raise TicketRefused(
                     f"a reward from {source!r} needs the ticket of its recall here: pass ticket=recall.ticket (over MCP, the "
                     "ticket that recall_cases returned)"

@@ -50,7 +50,6 @@ class Viewing(EpisodeVerbs):
         after: str | None = None,
         limit: int = 50,
         order: CaseOrder | None = None,
-        namespace: str | None = None,
     ) -> Page[Case]:
         """Return a page of cases, and where the next one begins.
 
@@ -65,7 +64,6 @@ class Viewing(EpisodeVerbs):
             limit: The greatest number of cases on the page.
             order: What ``order_of_cases`` returned a moment ago, so that all cases need not be read and sorted for each page;
                 used where there is no other filter.
-            namespace: By default the memory's own namespace.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
@@ -78,7 +76,7 @@ class Viewing(EpisodeVerbs):
         """
         state = None if state is None else cast("State", check_word(state, get_args(State), "state"))
         sort = _check_sort(sort)
-        ledger, namespace_id = self._open().parts.ledger, self._namespace_id(namespace)
+        ledger, namespace_id = self._open().parts.ledger, self._namespace_id()
         limit, start = check_k(limit, "limit"), None if after is None else place_of(after)
         search = check_text(search, "search", 2 * _WORDS * _LETTERS, allow_empty=True)
         words = _words(search)
@@ -95,10 +93,10 @@ class Viewing(EpisodeVerbs):
         items = tuple(found[key] for _, key in pairs[:limit] if key in found)
         return Page(items=items, after=place_after(pairs[limit - 1]) if len(pairs) > limit else None)
 
-    def order_of_cases(self, sort: Sort, *, namespace: str | None = None) -> CaseOrder:
+    def order_of_cases(self, sort: Sort) -> CaseOrder:
         """Return all cases in an order by their use, for ``page_of_cases(order=...)``: it reads a few numbers of each case."""
         sort = _check_sort(sort)
-        return CaseOrder.of(self._open().parts.ledger.viewing.use(self._namespace_id(namespace)), sort)
+        return CaseOrder.of(self._open().parts.ledger.viewing.use(self._namespace_id()), sort)
 
     def page_of_episodes(
         self,
@@ -107,13 +105,12 @@ class Viewing(EpisodeVerbs):
         source: str | None = None,
         after: str | None = None,
         limit: int = 50,
-        namespace: str | None = None,
     ) -> Page[Episode]:
         """Return a page of episodes, newest first, and where the next one begins; the filters are those of ``episodes``."""
         wanted = None if status is None else check_status(status)
         limit = check_k(limit, "limit")
         found = self._caught_up().parts.ledger.episodes.page(
-            self._namespace_id(namespace),
+            self._namespace_id(),
             limit + 1,
             after=None if after is None else place_of(after)[1],
             newest_first=True,
@@ -122,13 +119,13 @@ class Viewing(EpisodeVerbs):
         )
         return page_of(found, limit)
 
-    def page_of_audit(self, *, after: str | None = None, limit: int = 50, namespace: str | None = None) -> Page[AuditEntry]:
+    def page_of_audit(self, *, after: str | None = None, limit: int = 50) -> Page[AuditEntry]:
         """Return a page of the audit log, newest first, and where the next one begins."""
         limit, start = check_k(limit, "limit"), None if after is None else place_of(after)[1]
-        found = self._open().parts.ledger.actions.page(self._namespace_id(namespace), limit + 1, after=start, newest_first=True)
+        found = self._open().parts.ledger.actions.page(self._namespace_id(), limit + 1, after=start, newest_first=True)
         return page_of(found, limit)
 
-    def decisions(self, episode_id: str, *, namespace: str | None = None) -> list[RecordedRecall]:
+    def decisions(self, episode_id: str) -> list[RecordedRecall]:
         """Return how the recalls of an episode chose, oldest first: what ``recall.explain()`` shows, from any process.
 
         >>> from cascade_memory import CascadeMemory
@@ -138,7 +135,7 @@ class Viewing(EpisodeVerbs):
         >>> [(one.query, one.chosen, one.propensity) for one in decision.candidates]
         [('cool some mug', True, 1.0)]
         """
-        episode, engine = self._known(episode_id, namespace), self._open()
+        episode, engine = self._known(episode_id), self._open()
         weights, names = self._weights(episode.namespace), engine.parts.ranker.features
         return [self._decision(one, names, weights) for one in engine.parts.ledger.viewing.recalls(episode.id)]
 
@@ -190,9 +187,7 @@ class Viewing(EpisodeVerbs):
             return None
         return np.asarray(state.policy.taught().weights)
 
-    def outcomes(
-        self, *, episode_id: str | None = None, case_id: str | None = None, namespace: str | None = None
-    ) -> list[PastOutcome]:
+    def outcomes(self, *, episode_id: str | None = None, case_id: str | None = None) -> list[PastOutcome]:
         """Return all outcomes of an episode, or those that verified a case: oldest first, also those that were replaced.
 
         >>> from cascade_memory import CascadeMemory
@@ -207,13 +202,13 @@ class Viewing(EpisodeVerbs):
             raise InvalidInput("outcomes needs episode_id= or case_id=, and not both")
         viewing = self._open().parts.ledger.viewing
         if episode_id is not None:
-            return viewing.outcomes(self._known(episode_id, namespace).id)
-        return viewing.verifications(self.get(cast("str", case_id), namespace=namespace).key)
+            return viewing.outcomes(self._known(episode_id).id)
+        return viewing.verifications(self.get(cast("str", case_id)).key)
 
-    def shown_in(self, case_id: str, *, after: str | None = None, namespace: str | None = None) -> Page[Episode]:
+    def shown_in(self, case_id: str, *, after: str | None = None) -> Page[Episode]:
         """Return episodes in which a case was shown, newest first; a page searches up to 2,000 recalls."""
-        case = self.get(case_id, namespace=namespace)
-        viewing, namespace_id = self._caught_up().parts.ledger.viewing, self._namespace_id(namespace)
+        case = self.get(case_id)
+        viewing, namespace_id = self._caught_up().parts.ledger.viewing, self._namespace_id()
         before = None if after is None else place_of(after)[1]
         found: dict[str, Episode] = {}
         for _ in range(_LOOKED_AT // _AT_ONCE):
@@ -223,7 +218,7 @@ class Viewing(EpisodeVerbs):
                 break
         return Page(items=tuple(found.values()), after=None if before is None else place_after((0.0, before)))
 
-    def neighbours(self, case_id: str, *, k: int = 6, namespace: str | None = None) -> list[Neighbour]:
+    def neighbours(self, case_id: str, *, k: int = 6) -> list[Neighbour]:
         """Return the cases nearest to a case, the nearest first.
 
         >>> from cascade_memory import CascadeMemory
@@ -232,7 +227,7 @@ class Viewing(EpisodeVerbs):
         >>> [one.case.query for one in memory.neighbours(ids[0], k=1)]
         ['cool some cup']
         """
-        engine, name, case = self._open(), self._in(namespace), self.get(case_id, namespace=namespace)
+        engine, name, case = self._open(), self._namespace, self.get(case_id)
         vector = engine.parts.ledger.viewing.vector(case.key)
         if vector is None:
             return []
@@ -243,7 +238,7 @@ class Viewing(EpisodeVerbs):
         near = [Neighbour(case=found[key], similarity=cosine) for key, cosine in pairs if key in found and key != case.key]
         return near[:k]
 
-    def judged(self, *, namespace: str | None = None) -> list[JudgedEpisode]:
+    def judged(self) -> list[JudgedEpisode]:
         """Return all episodes that somebody else than their agent has judged, oldest first, with what was predicted.
 
         >>> from cascade_memory import CascadeMemory
@@ -252,7 +247,7 @@ class Viewing(EpisodeVerbs):
         >>> [(one.reward, one.showed) for one in memory.judged()]
         [(0.0, False)]
         """
-        found = self._open().parts.ledger.insight.judged(self._namespace_id(namespace))
+        found = self._open().parts.ledger.insight.judged(self._namespace_id())
         return [JudgedEpisode(reward=one.lesson.reward, showed=one.showed, predicted=float(prediction(one))) for one in found]
 
 

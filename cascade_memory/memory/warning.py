@@ -36,7 +36,6 @@ class WarningVerbs(StandingVerbs):
         arguments: Mapping[str, Any] | None = None,
         done: Sequence[Step] | StepsSoFar | None = None,
         call_id: str | None = None,
-        namespace: str | None = None,
     ) -> Advice | None:
         """Ask, before an action is done, whether earlier runs failed at it; return what to show to the agent, mostly None.
 
@@ -53,7 +52,6 @@ class WarningVerbs(StandingVerbs):
                 does not count if other steps had failed before it and none of these has failed in this run, or if a step has
                 succeeded in this run that shares two words with the action, and had not succeeded in the failed run.
             call_id: The id of the call: the same call gets the same answer again, when a node of a graph runs twice.
-            namespace: The namespace of the episode, by default the memory's own.
 
         >>> from cascade_memory import CascadeMemory, Step
         >>> memory = CascadeMemory(embedder="hashing")
@@ -61,7 +59,7 @@ class WarningVerbs(StandingVerbs):
         >>> memory.recall("name all customers").reward(0.0, solution=[mistake], source="env")
         >>> memory.check(memory.recall("count the customers").episode_id, tool="sql", arguments={"q": "SELECT 1"})
         """
-        request = self._check_request(episode_id, action, tool, arguments, done, call_id, namespace)
+        request = self._check_request(episode_id, action, tool, arguments, done, call_id)
         return self._engine.warnings.check(request)
 
     async def acheck(
@@ -73,10 +71,9 @@ class WarningVerbs(StandingVerbs):
         arguments: Mapping[str, Any] | None = None,
         done: Sequence[Step] | StepsSoFar | None = None,
         call_id: str | None = None,
-        namespace: str | None = None,
     ) -> Advice | None:
         """Do what ``check`` does without blocking the event loop."""
-        request = self._check_request(episode_id, action, tool, arguments, done, call_id, namespace)
+        request = self._check_request(episode_id, action, tool, arguments, done, call_id)
         warnings = self._engine.warnings
         if warnings.silent(request.namespace):
             return None
@@ -90,12 +87,11 @@ class WarningVerbs(StandingVerbs):
         arguments: object,
         done: Sequence[Step] | StepsSoFar | None,
         call_id: object,
-        namespace: object,
     ) -> CheckRequest:
         self._open()
         return CheckRequest(
             episode_id=check_id(episode_id, "episode_id"),
-            namespace=self._in(namespace),
+            namespace=self._namespace,
             step=_step(action, tool, arguments),
             done=_done(done),
             call_id=None if call_id is None else digest(check_id(call_id, "call_id")),  # others make such ids of anything
@@ -106,7 +102,7 @@ class WarningVerbs(StandingVerbs):
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
-    def warnings(self, *, near: str | None = None, k: int | None = None, namespace: str | None = None) -> list[FailureWarning]:
+    def warnings(self, *, near: str | None = None, k: int | None = None) -> list[FailureWarning]:
         """Return the warnings of a namespace: the latest first, or with ``near=`` those of the most similar tasks.
 
         >>> from cascade_memory import CascadeMemory, Step
@@ -116,14 +112,14 @@ class WarningVerbs(StandingVerbs):
         >>> [(one.tool, one.happened, one.times, one.state) for one in memory.warnings()]
         [('sql', 'no such column: nme', 1, 'active')]
         """
-        engine, name = self._caught_up(), self._in(namespace)
+        engine, name = self._caught_up(), self._namespace
         vector = None
         if near is not None:
             vector = engine.embed([engine.parts.door.record().query(near)])[0]
         found = engine.warnings.all(name, near=vector)
         return found if k is None else found[: check_k(k)]
 
-    def get_warning(self, warning_id: str, *, namespace: str | None = None) -> FailureWarning | None:
+    def get_warning(self, warning_id: str) -> FailureWarning | None:
         """Return one warning as it is now; None if there is none with this id: it goes with the last of its failures.
 
         >>> from cascade_memory import CascadeMemory, Step
@@ -133,28 +129,24 @@ class WarningVerbs(StandingVerbs):
         >>> memory.get_warning(memory.warnings()[0].id).happened
         'no such column: nme'
         """
-        return self._caught_up().warnings.one(self._in(namespace), check_id(warning_id, "warning_id"))
+        return self._caught_up().warnings.one(self._namespace, check_id(warning_id, "warning_id"))
 
     # -- deciding ----------------------------------------------------------------------------------------------------
 
-    def retire(self, warning_id: str, *, by: str | None = None, note: str | None = None, namespace: str | None = None) -> bool:
+    def retire(self, warning_id: str, *, note: str | None = None) -> bool:
         """Never show a warning again; return whether that changed anything. ``restore_warning`` and ``undo`` show it again."""
-        return self._decide_warning("retire", warning_id, by, note, namespace, retired=True)
+        return self._decide_warning("retire", warning_id, note, retired=True)
 
-    def restore_warning(
-        self, warning_id: str, *, by: str | None = None, note: str | None = None, namespace: str | None = None
-    ) -> bool:
+    def restore_warning(self, warning_id: str, *, note: str | None = None) -> bool:
         """Show a retired warning again, whatever its record says; return whether that changed anything."""
-        return self._decide_warning("restore", warning_id, by, note, namespace, retired=False)
+        return self._decide_warning("restore", warning_id, note, retired=False)
 
     def advise(
         self,
         warning_id: str,
         advice: str,
         *,
-        by: str | None = None,
         note: str | None = None,
-        namespace: str | None = None,
     ) -> bool:
         """Say what to do instead: agents see this with the warning from now on. Return whether that changed anything.
 
@@ -163,7 +155,7 @@ class WarningVerbs(StandingVerbs):
         >>> mistake = Step(tool="sql", arguments={"q": "SELECT nme FROM t"}, observation="no such column: nme", failed=True)
         >>> memory.recall("name all customers").reward(0.0, solution=[mistake], source="env")
         >>> (warning,) = memory.warnings()
-        >>> memory.advise(warning.id, "the column is called name", by="ann")
+        >>> memory.acting(actor="ann").advise(warning.id, "the column is called name")
         True
         >>> memory.warnings()[0].advice
         'the column is called name'
@@ -171,15 +163,13 @@ class WarningVerbs(StandingVerbs):
         record = self._open().parts.door.record()
         came = record.take(advice=advice, note=note)
         text, note = came.advice, came.note
-        return self._decide_warning("advise", warning_id, by, note, namespace, record, advice=text, by_model=False)
+        return self._decide_warning("advise", warning_id, note, record, advice=text, by_model=False)
 
     def _decide_warning(
         self,
         kind: str,
         warning_id: str,
-        by: str | None,
         note: str | None,
-        namespace: str | None,
         record: Incoming | None = None,
         **changes: Any,
     ) -> bool:
@@ -187,8 +177,8 @@ class WarningVerbs(StandingVerbs):
         if record is None:  # otherwise the note has come in with it
             record = engine.parts.door.record()
             note = record.take(note=note).note
-        namespace_id, warning = self._namespace_id(namespace), check_id(warning_id, "warning_id")
-        action = NewAction(kind=kind, actor=self._who(by, record), note=note, subject=warning)
+        namespace_id, warning = self._namespace_id(), check_id(warning_id, "warning_id")
+        action = NewAction(kind=kind, actor=self._who(record), note=note, subject=warning)
         ledger = engine.parts.ledger
         before = ledger.warnings.decisions(namespace_id).get(warning, WarningDecision())
         done = ledger.warnings.decide(namespace_id, warning, dataclasses.replace(before, **changes), action)

@@ -36,6 +36,14 @@ class Adapter(SaysWhatToPass):
         """The namespace that calls use by default."""
         return self._engine.namespace
 
+    def acting(self, *, actor: str | None = None, channel: str | None = None, namespace: str | None = None) -> Self:
+        """Return the same memory, acting for somebody, through a door, or in another namespace; see the engine's ``acting``."""
+        return self._acting_as(self._engine.acting(actor=actor, channel=channel, namespace=namespace))
+
+    def _acting_as(self, engine: Engine) -> Self:
+        """Return a copy that shares the hooks and the runs of this adapter."""
+        raise NotImplementedError
+
     @property
     def _own_k(self) -> int:
         """The greatest number of cases that a recall of this adapter shows."""

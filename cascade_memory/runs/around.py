@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from cascade_memory.runs.ending import status_of
 if TYPE_CHECKING:
     from cascade_memory.domain.recall import Recall
     from cascade_memory.memory.handle import Handle
+    from cascade_memory.memory.memory import Memory
     from cascade_memory.memory.session import Session
 
 
@@ -33,21 +34,19 @@ class ActiveEpisode:
     outer: ActiveEpisode | None = None
     asker: Asker = field(default_factory=lambda: Asker(ends_named=True))  # leaves when the code that it surrounds is over
 
-    def join(self, recall: Callable[..., Recall]) -> Recall:
+    def join(self, memory: Memory, query: str, **options: Any) -> Recall:
         """Recall within this episode, and count the recall."""
         self.recalls += 1
         with asked_by(self.asker):
-            return join(recall, self.episode_id, self.namespace)
+            return join(memory.acting(namespace=self.namespace), self.episode_id, query, **options)
 
 
-def join(
-    recall: Callable[..., Recall], episode_id: str | None, namespace: str | None = None, thread_id: str | None = None
-) -> Recall:
+def join(memory: Memory, episode_id: str | None, query: str, **options: Any) -> Recall:
     """Recall within an episode; open a new episode if that one has ended or belongs to another namespace."""
     try:
-        return recall(episode_id=episode_id, namespace=namespace, thread_id=thread_id)
+        return memory.recall(query, episode_id=episode_id, **options)
     except (EpisodeClosed, UnknownEpisode):
-        return recall(namespace=namespace, thread_id=thread_id)
+        return memory.recall(query, **options)
 
 
 _current: ContextVar[ActiveEpisode | None] = ContextVar("cascade_memory_current", default=None)

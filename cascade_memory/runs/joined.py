@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class JoinedSession(Session):
     """One task; see ``cascade_memory.CascadeMemory.episode``. Set ``solution`` before the block ends."""
 
-    def __init__(self, memory: EpisodeVerbs, makes: MakesRecall, *, channel: str | None) -> None:
-        super().__init__(memory, makes, channel=channel)
+    def __init__(self, memory: EpisodeVerbs, makes: MakesRecall) -> None:
+        super().__init__(memory, makes)
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:

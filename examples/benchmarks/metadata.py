@@ -76,7 +76,7 @@ def main() -> None:
             text, every = long_text(of), many(of)
             memory.warm()
             for namespace in ("another", "default"):
-                memory.recall("task", namespace=namespace)
+                memory.acting(namespace=namespace).recall("task")
                 row(f"{namespace} namespace, without metadata", memory, namespace=namespace)
                 row(f"{namespace} namespace, one long value", memory, namespace=namespace, metadata={"k000": text})
                 row(f"{namespace} namespace, {MAX_METADATA_VALUES:,} values", memory, namespace=namespace, metadata=every)

@@ -42,10 +42,10 @@ def play(stream_name: str, arm: str, tenants: int, episodes: int, seed: int) -> 
     with memory:
         for i in range(n):
             tenant = f"tenant{i % tenants}"
-            recall = memory.recall(stage.queries[i], namespace=tenant)
+            recall = memory.acting(namespace=tenant).recall(stage.queries[i])
             attempt = stage.solver.attempt(i, recall.cases)
             success[i] = attempt.success
-            memory.reward(recall.episode_id, attempt.success, solution=attempt.answer, namespace=tenant)
+            memory.acting(namespace=tenant).reward(recall.episode_id, attempt.success, solution=attempt.answer)
     row = {"stream": stream_name, "arm": arm, "tenants": tenants, "seed": seed, "simulated": True, "n": n}
     return {**row, "success": float(success.mean()), "last_half": float(success[n // 2 :].mean())}
 

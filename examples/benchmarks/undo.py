@@ -112,27 +112,31 @@ class World:
     def honest(self, turn: int, instead: Told | None = None) -> None:
         """Do a task honestly; report another outcome ``instead``, if there is one."""
         actor = self.attackers.actor(turn)
-        recall = self.memory.recall(self.stream.queries[turn], actor=actor, episode_id=f"turn {turn}")
+        recall = self.memory.acting(actor=actor).recall(self.stream.queries[turn], episode_id=f"turn {turn}")
         attempt = self.stream.attempt(turn, str(recall.cases[0].solution) if recall.cases else None)
         bad = any(case.id in self.malicious for case in recall.cases)
         told = instead or Told(attempt.success, attempt.answer, bad, bool(recall.cases), bool(attempt.fitting))
-        self.memory.reward(recall.episode_id, told.success, solution=told.solution, actor=actor)
+        self.memory.acting(actor=actor).reward(recall.episode_id, told.success, solution=told.solution)
         self.told.append(told)
 
     def attack(self, turn: int) -> None:
         """Let a malicious actor take its turn."""
         actor = self.attackers.actor(turn)
         if self.attackers.flips:
-            recall = self.memory.recall(self.stream.queries[turn], actor=actor, episode_id=f"turn {turn}")
+            recall = self.memory.acting(actor=actor).recall(self.stream.queries[turn], episode_id=f"turn {turn}")
             attempt = self.stream.attempt(turn, str(recall.cases[0].solution) if recall.cases else None)
             made = [(recall.episode_id, float(not attempt.success), attempt.answer)]
         else:
             made = [
-                (self.memory.recall(one.query, actor=actor, episode_id=f"turn {turn}, {i}").episode_id, 1.0, one.solution)
+                (
+                    self.memory.acting(actor=actor).recall(one.query, episode_id=f"turn {turn}, {i}").episode_id,
+                    1.0,
+                    one.solution,
+                )
                 for i, one in enumerate(self.attackers.injected(turn))
             ]
         for episode_id, reward, solution in made:
-            case_id = self.memory.reward(episode_id, reward, solution=solution, actor=actor)
+            case_id = self.memory.acting(actor=actor).reward(episode_id, reward, solution=solution)
             if case_id is not None:
                 self.malicious.add(case_id)
 
@@ -140,7 +144,7 @@ class World:
         """Undo each malicious actor."""
         first, _ = self.turns()
         bad = sorted({self.attackers.actor(turn) for turn in first if self.attackers.is_malicious(turn)})
-        receipts = [self.memory.forget(actor=actor) for actor in bad]
+        receipts = [self.memory.forget(by_actor=actor) for actor in bad]
         self.found["forgotten"] = sum(receipt.cases for receipt in receipts)
         self.found["brought_back"] = sum(len(receipt.brought_back) for receipt in receipts)
         self.found["made_after"] = len({one for receipt in receipts for one in receipt.made_after})

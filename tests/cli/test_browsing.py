@@ -21,7 +21,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline") as memory:
         for i in range(25):
             memory.add(f"task {i} " + "with many words " * 20, f"solution {i}", metadata={"user": f"u{i % 2}"})
-        memory.add("of others", "s", namespace="tenant-1")
+        memory.acting(namespace="tenant-1").add("of others", "s")
         memory.recall("held", episode_id="open one")
         memory.recall("judged", episode_id="judged one").reward(1.0, solution="s", source="human")
         memory.propose("proposed", "its own word")

@@ -168,7 +168,7 @@ def test_as_a_program_in_under_a_minute(tmp_path: Path):
 )
 def test_a_mistyped_namespace_is_named_with_those_there_are(command: list[str], folder: str, capsys):
     with CascadeMemory(folder, embedder="hashing") as memory:
-        memory.add("a", "b", namespace="tenant-1")
+        memory.acting(namespace="tenant-1").add("a", "b")
     assert main([*command[:2], folder, *command[2:], "--namespace", "tenant1"]) == 2
     assert "there is no namespace 'tenant1' yet; there are 'tenant-1', 'default'" in capsys.readouterr().err
     with CascadeMemory(folder, embedder="hashing") as memory:

@@ -23,9 +23,9 @@ def folder(tmp_path: Path) -> str:
     with CascadeMemory(place, embedder="hashing", learn="inline", max_cases=20) as memory:
         for actor in ("ann", "mallory"):
             for i in range(20):
-                recall = memory.recall(f"{actor} has the question {i} about {actor}{i % 5}", actor=actor)
+                recall = memory.acting(actor=actor).recall(f"{actor} has the question {i} about {actor}{i % 5}")
                 recall.reward(1.0, solution=f"{actor} says {i}")
-        recall = memory.recall("mallory has the question 19 about mallory4", actor="bob", k=1)
+        recall = memory.acting(actor="bob").recall("mallory has the question 19 about mallory4", k=1)
         if recall.cases:
             recall.reward(1.0, solution="bob says 1")
     return place

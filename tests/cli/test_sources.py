@@ -17,8 +17,8 @@ from cascade_memory.domain.actions import login_name
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("COLUMNS", "80")
     with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline") as memory:
-        memory.add("cool some mug", "fridge", actor="ann", channel="mcp")
-        memory.recall("heat some egg", actor="bob", channel="langchain").reward(1.0, solution="oven", source="user")
+        memory.acting(actor="ann", channel="mcp").add("cool some mug", "fridge")
+        memory.acting(actor="bob", channel="langchain").recall("heat some egg").reward(1.0, solution="oven", source="user")
         memory.add("dry some cup", "towel")
     return str(tmp_path / "memory")
 

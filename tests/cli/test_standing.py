@@ -16,7 +16,7 @@ from cascade_memory.cli import main
 def folder(tmp_path: Path) -> str:
     with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline") as memory:
         for actor in ("mallory", "ann"):
-            memory.recall(f"cool the mug of {actor}", actor=actor).reward(1.0, solution=f"as {actor} says", actor=actor)
+            memory.acting(actor=actor).recall(f"cool the mug of {actor}").reward(1.0, solution=f"as {actor} says")
     return str(tmp_path / "memory")
 
 

@@ -42,7 +42,7 @@ class _Tenant:
         getattr(self, f"_{verb.replace(' ', '_')}")(query, f"step {pick % 4}", pick)
 
     def _recall(self, query: str) -> str:
-        recall = self._memory.recall(query, namespace=self._name, k=2)
+        recall = self._memory.acting(namespace=self._name).recall(query, k=2)
         self._note(recall)
         return recall.episode_id
 
@@ -57,36 +57,36 @@ class _Tenant:
 
     def _solve(self, query: str, solution: str, pick: int) -> None:
         episode = self._recall(query)
-        self._memory.reward(episode, 1.0, solution=solution, namespace=self._name)
+        self._memory.acting(namespace=self._name).reward(episode, 1.0, solution=solution)
         self._settled.append(episode)
 
     def _fail(self, query: str, solution: str, pick: int) -> None:
-        self._memory.reward(self._recall(query), 0.0, namespace=self._name)
+        self._memory.acting(namespace=self._name).reward(self._recall(query), 0.0)
 
     def _overwrite(self, query: str, solution: str, pick: int) -> None:
         if self._settled:
             episode = self._settled[pick % len(self._settled)]
-            self._memory.reward(episode, 0.0, namespace=self._name, overwrite=True)
+            self._memory.acting(namespace=self._name).reward(episode, 0.0, overwrite=True)
             self._settled.remove(episode)
 
     def _add(self, query: str, solution: str, pick: int) -> None:
-        self._memory.add(query, solution, namespace=self._name)
+        self._memory.acting(namespace=self._name).add(query, solution)
 
     def _forget(self, query: str, solution: str, pick: int) -> None:
-        found = self._memory.search(query, namespace=self._name, k=1).cases
+        found = self._memory.acting(namespace=self._name).search(query, k=1).cases
         if found:
-            self._memory.forget(found[0].id, namespace=self._name)
+            self._memory.acting(namespace=self._name).forget(found[0].id)
             self._settled.clear()  # some of these episodes may have gone with the case
 
     def _discard(self, query: str, solution: str, pick: int) -> None:
-        self._memory.discard(self._recall(query), namespace=self._name)
+        self._memory.acting(namespace=self._name).discard(self._recall(query))
 
     def _search(self, query: str, solution: str, pick: int) -> None:
-        self._note(self._memory.search(query, namespace=self._name, k=3))
+        self._note(self._memory.acting(namespace=self._name).search(query, k=3))
 
     def _forget_all(self, query: str, solution: str, pick: int) -> None:
         if pick < 6:  # seldom, or there would never be much to know
-            self._memory.forget(everything=True, namespace=self._name)
+            self._memory.acting(namespace=self._name).forget(everything=True)
             self._settled.clear()
 
 

@@ -240,8 +240,8 @@ def test_a_search_asks_no_encoder(learning, monkeypatch):
 def test_one_namespace_in_training_does_not_keep_the_others_waiting(learning, monkeypatch):
     memory = learning(learn="background")
     for name in ("a", "b"):
-        memory.add([(task, task) for task in TASKS], namespace=name, progress=False)
-        memory.recall("heat the egg", namespace=name)
+        memory.acting(namespace=name).add([(task, task) for task in TASKS], progress=False)
+        memory.acting(namespace=name).recall("heat the egg")
     order, step, begun = [], training.Apprentice.step, threading.Event()
 
     def noted(self, *args, **options):
@@ -252,8 +252,8 @@ def test_one_namespace_in_training_does_not_keep_the_others_waiting(learning, mo
     monkeypatch.setattr(training.Apprentice, "step", noted)
     for name, n in (("a", 16), ("b", 4)):
         for i in range(n):
-            recall = memory.recall(f"heat the egg {i}", namespace=name)
-            memory.reward(recall.episode_id, 1.0, namespace=name)
+            recall = memory.acting(namespace=name).recall(f"heat the egg {i}")
+            memory.acting(namespace=name).reward(recall.episode_id, 1.0)
     begun.set()
     memory.sync()
     assert len(order) == 5

@@ -89,11 +89,11 @@ class Actor:
         self._look(Done("recall again", namespace, episode), lambda: self._recalled(op, namespace, episode))
 
     def _recalled(self, op: Op, namespace: str, episode: str) -> Any:
-        return self.memory.recall(query(namespace, op.pick), namespace=namespace, k=2, episode_id=episode)
+        return self.memory.acting(namespace=namespace).recall(query(namespace, op.pick), k=2, episode_id=episode)
 
     def _search(self, op: Op) -> None:
         asked = query(op.namespace, op.pick)
-        self._look(Done("search", op.namespace), lambda: self.memory.search(asked, namespace=op.namespace, k=5))
+        self._look(Done("search", op.namespace), lambda: self.memory.acting(namespace=op.namespace).search(asked, k=5))
 
     def _look(self, done: Done, call: Callable[[], Any]) -> None:
         recall = self._try(done, call)
@@ -126,7 +126,7 @@ class Actor:
         solved = solution(namespace, op.pick) if value == 1.0 else None
         case = self._try(
             done,
-            lambda: self.memory.reward(episode, value, solution=solved, namespace=namespace, overwrite=overwrite),
+            lambda: self.memory.acting(namespace=namespace).reward(episode, value, solution=solved, overwrite=overwrite),
         )
         if case is not None:
             self.log[-1] = self.log[-1]._replace(case=case)
@@ -134,16 +134,18 @@ class Actor:
 
     def _discard(self, op: Op) -> None:
         episode, namespace = self._shared(op)
-        self._try(Done("discard", namespace, episode), lambda: self.memory.discard(episode, namespace=namespace))
+        self._try(Done("discard", namespace, episode), lambda: self.memory.acting(namespace=namespace).discard(episode))
 
     def _finish(self, op: Op) -> None:
         episode, namespace = self._shared(op)
         found = solution(namespace, op.pick)
-        self._try(Done("finish", namespace, episode), lambda: self.memory.finish(episode, solution=found, namespace=namespace))
+        self._try(
+            Done("finish", namespace, episode), lambda: self.memory.acting(namespace=namespace).finish(episode, solution=found)
+        )
 
     def _add(self, op: Op) -> None:
         pair = query(op.namespace, op.pick), solution(op.namespace, op.pick // 5)
-        case = self._try(Done("add", op.namespace), lambda: self.memory.add(*pair, namespace=op.namespace))
+        case = self._try(Done("add", op.namespace), lambda: self.memory.acting(namespace=op.namespace).add(*pair))
         self.log[-1] = self.log[-1]._replace(case=case)
 
     def _forget_seed(self, op: Op) -> None:
@@ -155,7 +157,7 @@ class Actor:
             self._forget(*self._cases.pop(op.pick % len(self._cases)))
 
     def _forget(self, case: str, namespace: str) -> None:
-        self._try(Done("forget", namespace, case=case), lambda: self.memory.forget(case, namespace=namespace).cases)
+        self._try(Done("forget", namespace, case=case), lambda: self.memory.acting(namespace=namespace).forget(case).cases)
 
 
 VERBS = (

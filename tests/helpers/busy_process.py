@@ -75,9 +75,11 @@ class _Worker:
 
     def seed(self) -> dict[str, list[str]]:
         for episode, namespace in shared_episodes():
-            self.memory.recall(query(namespace, 0), namespace=namespace, episode_id=episode)
+            self.memory.acting(namespace=namespace).recall(query(namespace, 0), episode_id=episode)
         return {
-            name: self.memory.add([(query(name, i), f"{name} seed {i}") for i in range(SEEDS_PER_NAMESPACE)], namespace=name)
+            name: self.memory.acting(namespace=name).add(
+                [(query(name, i), f"{name} seed {i}") for i in range(SEEDS_PER_NAMESPACE)]
+            )
             for name in NAMESPACES
         }
 
@@ -127,7 +129,7 @@ class _Worker:
         indexed: dict[str, int] = {}
         time.sleep(engine_of(self.memory).parts.rereads)  # none for a folder
         for name in NAMESPACES:
-            self.memory.recall(query(name, 1), namespace=name)  # is enough to see what the other process stored
+            self.memory.acting(namespace=name).recall(query(name, 1))  # is enough to see what the other process stored
             indexed[name] = state_of(self.memory, name).index.count
         with contextlib.suppress(StoreError):  # a follower learns, and leaves Chroma to the owner
             self.memory.sync()

@@ -67,7 +67,7 @@ class Books:
 
 def _has(memory: CascadeMemory, namespace: str, case: str) -> Any:
     try:
-        return memory.get(case, namespace=namespace)
+        return memory.acting(namespace=namespace).get(case)
     except UnknownCase:
         return None
 
@@ -85,7 +85,7 @@ def _cases(memory: CascadeMemory, books: Books, evicted: set[str]) -> list[str]:
     for case, (namespace, episode) in books.forgot.items():
         if _has(memory, namespace, case) is not None:
             wrong.append(f"back: the case {case} was forgotten")
-        if episode is not None and memory.get_episode(episode, namespace=namespace) is not None:
+        if episode is not None and memory.acting(namespace=namespace).get_episode(episode) is not None:
             wrong.append(f"back: the episode {episode} was forgotten")
     return wrong
 
@@ -94,7 +94,7 @@ def _outcomes(memory: CascadeMemory, books: Books, evicted: set[str]) -> list[st
     wrong = []
     forgotten = {episode for _, episode in books.forgot.values()} | books.unsure
     for episode, (namespace, value, case) in books.rewarded.items():
-        found = memory.get_episode(episode, namespace=namespace)
+        found = memory.acting(namespace=namespace).get_episode(episode)
         if found is None:
             if episode not in forgotten:
                 wrong.append(f"lost: the outcome of {episode}")
@@ -172,7 +172,7 @@ def check(url: str, chroma: str | None, namespaces: list[str], paths: list[Path]
     """Compare everything, and report."""
     books = Books.of(paths)
     with psycopg.connect(url, autocommit=True) as connection, opened(url, chroma=chroma, learn="inline") as memory:
-        memory.recall("task of kind 3", namespace=namespaces[0])
+        memory.acting(namespace=namespaces[0]).recall("task of kind 3")
         evicted = {row[0] for row in connection.execute("SELECT id FROM cascade_memory.change WHERE kind = 'evicted'")}
         wrong = (
             _recalls(connection, books)

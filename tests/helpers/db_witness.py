@@ -44,7 +44,7 @@ def witness(url: str, namespaces: list[str], report: Path, stop: Path, pipe: int
         try:
             if not ready:
                 for name in namespaces:
-                    memory.warm(namespace=name)
+                    memory.acting(namespace=name).warm()
                 ready = True
             last = not _read(memory, lines) and last
         except StoreError:  # the server is being restarted

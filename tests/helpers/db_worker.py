@@ -99,7 +99,7 @@ class Worker:
 
     def _settle(self, namespace: str, name: str) -> None:
         began = time.monotonic()
-        recall = self._memory.recall(f"task {name} of kind {self._rng.randrange(7)}", namespace=namespace)
+        recall = self._memory.acting(namespace=namespace).recall(f"task {name} of kind {self._rng.randrange(7)}")
         seconds = time.monotonic() - began
         if recall.error:
             self._journal.note("failed open", namespace, seconds, recall.error)
@@ -113,7 +113,7 @@ class Worker:
 
     def _reward(self, namespace: str, episode: str, value: float, solution: str) -> None:
         try:
-            case = self._insist(lambda: self._memory.reward(episode, value, solution=solution, namespace=namespace))
+            case = self._insist(lambda: self._memory.acting(namespace=namespace).reward(episode, value, solution=solution))
         except UnknownEpisode as error:  # its recall could not be written down
             self._journal.note("vanished", namespace, episode, str(error))
             return
@@ -122,7 +122,7 @@ class Worker:
 
     def _add(self, namespace: str, name: str) -> None:
         query, solution = f"known task {name}", solution_of(self._rng.randrange(_KINDS))
-        case = self._insist(lambda: self._memory.add(query, solution, namespace=namespace))
+        case = self._insist(lambda: self._memory.acting(namespace=namespace).add(query, solution))
         self._journal.note("added", namespace, case, query, solution)
         self._keep(namespace, case, None)
 
@@ -139,7 +139,7 @@ class Worker:
     def _forget_one(self, namespace: str, case: str, episode: str | None) -> None:
         self._journal.note("forgetting", namespace, case, episode)
         try:
-            self._insist(lambda: self._memory.forget(case, namespace=namespace))
+            self._insist(lambda: self._memory.acting(namespace=namespace).forget(case))
         except UnknownCase:  # evicted, or forgotten by a call that did not return
             self._journal.note("gone", namespace, case, episode)
         else:

@@ -33,30 +33,30 @@ def everything(path: Path, patch: Any) -> None:
     """Make a folder with rows in every table, and close it."""
     memory = opened(path, tickets=True)
     ledger = engine_of(memory).parts.ledger
-    memory.add([("old task", "old fix", {"user": "u0"}), ("older task", "older fix", {"user": "u1"})], actor="old")
+    memory.acting(actor="old").add([("old task", "old fix", {"user": "u0"}), ("older task", "older fix", {"user": "u1"})])
     moment = running.clock() + 500.0
     patch.setattr(running, "clock", lambda: moment)
     assert ledger.expiry.expire(1, 100.0).expired == 2
-    memory.add([(f"known {i}", f"fix {i}", {"user": f"u{i}", "n": i, "good": True}) for i in range(3)], actor="bob")
+    memory.acting(actor="bob").add([(f"known {i}", f"fix {i}", {"user": f"u{i}", "n": i, "good": True}) for i in range(3)])
     for i in range(6):
-        recall = memory.recall(f"task {i} of kind {i % 2}", thread_id="t1", metadata={"user": "u1"}, actor="ann")
+        recall = memory.acting(actor="ann").recall(f"task {i} of kind {i % 2}", thread_id="t1", metadata={"user": "u1"})
         memory.reward(
             recall.episode_id, float(i % 3 != 0), solution=f"solution {i % 2}", metadata={"user": "u1"}, ticket=recall.ticket
         )
-    fail_once(memory, actor="ann")
+    fail_once(memory.acting(actor="ann"))
     check_once(memory)
-    agent = memory.recall("what an agent did", actor="eve")
+    agent = memory.acting(actor="eve").recall("what an agent did")
     memory.reward(agent.episode_id, 1.0, solution="as it says", source="agent", ticket=agent.ticket)
     memory.finish(memory.recall("noted").episode_id, solution="what was done")
     first, second = list(memory.cases())[:2]
-    memory.pin(first.id, actor="ann")
-    memory.hide(second.id, actor="ann")
-    memory.quarantine("eve", by="ann", note="she lies")
-    rejected = memory.recall("to reject", actor="bob")
+    memory.acting(actor="ann").pin(first.id)
+    memory.acting(actor="ann").hide(second.id)
+    memory.acting(actor="ann").quarantine("eve", note="she lies")
+    rejected = memory.acting(actor="bob").recall("to reject")
     memory.finish(rejected.episode_id, solution="a draft")
     pending = memory.get_episode(rejected.episode_id)
     assert pending is not None
-    memory.reject(rejected.episode_id, seen=pending.fingerprint, actor="ann")
+    memory.acting(actor="ann").reject(rejected.episode_id, seen=pending.fingerprint)
     memory.refit()
     memory.close()
 
@@ -142,7 +142,7 @@ def _lists(memory: Memory) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "find_secrets", memory.find_secrets
     yield "sources", memory.sources
     yield "diff", lambda: memory.diff("7d")
-    yield "diff(actor)", lambda: memory.diff("7d", actor="ann").by_source()
+    yield "diff(actor)", lambda: memory.diff("7d", by_actor="ann").by_source()
     yield "standings", memory.standings
     yield "warnings", memory.warnings
     yield "warnings(near)", lambda: memory.warnings(near="asks for a column")

@@ -234,8 +234,10 @@ def propose(memory: CascadeMemory, _: Acknowledged, __: random.Random) -> Trial:
 
 def forget(memory: CascadeMemory, books: Acknowledged, rng: random.Random) -> Trial:
     name, how = _name(), rng.choice(["id", "where", "actor"])
-    cases = memory.add([(f"task {name} {i}", "do", {"of": name}) for i in range(3)], actor=name, source="user", progress=False)
-    options: dict[str, Any] = {"id": {"case_ids": cases}, "where": {"where": {"of": name}}, "actor": {"actor": name}}[how]
+    cases = memory.acting(actor=name).add(
+        [(f"task {name} {i}", "do", {"of": name}) for i in range(3)], source="user", progress=False
+    )
+    options: dict[str, Any] = {"id": {"case_ids": cases}, "where": {"where": {"of": name}}, "actor": {"by_actor": name}}[how]
 
     def wrong(_: Any, done: bool) -> Iterator[str]:
         left = len(_whole(memory, name))
@@ -345,7 +347,7 @@ def learn(memory: CascadeMemory, _: Acknowledged, rng: random.Random) -> Trial:
 
 def quarantine(memory: CascadeMemory, _: Acknowledged, __: random.Random) -> Trial:
     name = _name()
-    memory.add(f"task {name}", "do", actor=name, source="user", metadata={"of": name})
+    memory.acting(actor=name).add(f"task {name}", "do", source="user", metadata={"of": name})
 
     def wrong(_: Any, done: bool) -> Iterator[str]:
         noted = any(one.action == "quarantine" and one.subject == name for one in itertools.islice(memory.audit(), 5))

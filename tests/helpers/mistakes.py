@@ -32,7 +32,7 @@ def known_mistake(memory: Any) -> FailureWarning:
     episode_id = memory.recall("who works in Paris?").episode_id
     memory.reward(episode_id, 0.0, solution=[wrong_step()], source="env")
     (warning,) = memory.warnings()
-    memory.restore_warning(warning.id, by="ann")
+    memory.acting(actor="ann").restore_warning(warning.id)
     return warning
 
 

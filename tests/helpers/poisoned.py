@@ -55,7 +55,7 @@ def play(
     with CascadeMemory(folder, embedder=embedder, learn="inline", max_cases=max_cases) as memory:
 
         def honest(place: int) -> bool:
-            recall = memory.recall(order[place].query, actor=HONEST)
+            recall = memory.acting(actor=HONEST).recall(order[place].query)
             attempt = solver.attempt(place, recall.cases)
             recall.reward(attempt.success, solution=attempt.answer)
             return attempt.success
@@ -64,14 +64,14 @@ def play(
         for place in range(each):
             if attacks[place]:
                 aim = int(rng.integers(place, 2 * each))
-                recall = memory.recall(order[aim].query, actor=POISONER, channel="mcp")
+                recall = memory.acting(actor=POISONER, channel="mcp").recall(order[aim].query)
                 wrong = solver.wrong_answer(aim)
                 flipped = any(case.solution == order[aim].solution for case in recall.cases)
                 recall.reward(float(not flipped), solution=wrong)
             before.append(honest(place))
         counted, evicted, receipt = _honest(memory), len(memory.expired(why="evicted")), None
         if undo:
-            receipt = memory.forget(actor=POISONER)
+            receipt = memory.forget(by_actor=POISONER)
         counts, left = (counted, _honest(memory)), (evicted, len(memory.expired(why="evicted")))
         after = [honest(place) for place in range(each, 2 * each)]
         assert memory.health().ok, memory.health()

@@ -41,11 +41,11 @@ def fill(folder: Path, episodes: int = 260) -> None:
             elif kind < 0.96:
                 memory.finish(recall.episode_id, solution="asked the customer to wait")
         for task, step in (("pay the refund of order 7", _mistake("refundd")), (HOSTILE, _mistake("nme", HOSTILE))):
-            memory.reward(memory.recall(task, actor="ann").episode_id, 0.0, solution=[step], source="env")
-        memory.advise(memory.warnings()[-1].id, "the table is called refunds", by="ann")
+            memory.reward(memory.acting(actor="ann").recall(task).episode_id, 0.0, solution=[step], source="env")
+        memory.acting(actor="ann").advise(memory.warnings()[-1].id, "the table is called refunds")
         first, second = (case.id for case in memory.page_of_cases(search="card", limit=2).items)
-        memory.pin(first, actor="ann")
-        memory.hide(second, actor="bob")
+        memory.acting(actor="ann").pin(first)
+        memory.acting(actor="bob").hide(second)
 
 
 def _mistake(table: str, more: str = "") -> Step:

@@ -14,7 +14,8 @@ OTHER: dict[str, Any] = {"tool": "sql", "arguments": {"q": "SELECT name FROM cus
 
 def fail(memory: CascadeMemory, task: str = TASK, *steps: Step, source: str = "env", **options: Any) -> str:
     """Let a run fail at a mistake; return its episode."""
-    recall = memory.recall(task, **({"actor": options["actor"]} if "actor" in options else {}))
+    memory = memory.acting(actor=options.pop("actor", None))
+    recall = memory.recall(task)
     memory.reward(recall.episode_id, 0.0, solution=list(steps or (MISTAKE,)), source=source, **options)
     return recall.episode_id
 

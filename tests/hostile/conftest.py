@@ -45,7 +45,7 @@ def closed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("closed") / "memory"
     with CascadeMemory(folder, embedder="hashing", learn="off") as memory:
         memory.add([(f"task {i} of kind {i * i}", f"solution {i}") for i in range(20)])
-        memory.add("elsewhere", "s", namespace="tenant/7")
+        memory.acting(namespace="tenant/7").add("elsewhere", "s")
     return folder
 
 

@@ -287,7 +287,7 @@ def test_so_many_reports_may_wait_and_no_more(ram: CascadeMemory):
             refused()
     assert ram.stats().episodes == episodes  # what was refused left nothing
     ram.reward(opened, 1.0, solution="the host's word is always taken")
-    ram.propose("elsewhere", "there is room", namespace="elsewhere")
+    ram.acting(namespace="elsewhere").propose("elsewhere", "there is room")
     ram.reward(ids[0], 1.0, source="human", confirms=ram.get_episode(ids[0]).fingerprint)
     ram.propose("there is room for one", "s")
     ram.forget(episode_id=ids[1])

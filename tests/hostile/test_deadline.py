@@ -99,7 +99,7 @@ def test_behind_a_stopped_writer_a_new_namespace_keeps_nobody_else_waiting(folde
     with stopped_writer(tmp_path / "m"):
         began = time.perf_counter()
         with pytest.warns(RuntimeWarning, match="going on without cases"):
-            assert folder_memory.recall("a task", namespace="new").cases == ()
+            assert folder_memory.acting(namespace="new").recall("a task").cases == ()
         assert time.perf_counter() - began < _DEADLINE + _SLACK
 
 

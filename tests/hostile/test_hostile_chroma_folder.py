@@ -364,7 +364,7 @@ def test_nobody_else_may_read_what_chroma_writes(tmp_path: Path):
     try:
         with _open(tmp_path / "memory") as memory:
             for name in ("default", "tenant/7"):
-                memory.add([(f"task {i}", f"s{i}") for i in range(1_100)], namespace=name)
+                memory.acting(namespace=name).add([(f"task {i}", f"s{i}") for i in range(1_100)])
                 memory.sync()
                 _check_private(tmp_path / "memory" / "chroma")
         _check_private(tmp_path / "memory" / "chroma")

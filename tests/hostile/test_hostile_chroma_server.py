@@ -207,7 +207,7 @@ def asking(server: Imitation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("cascade_memory.engine.mirror_feeder.WORTH_ASKING", 10)
     with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="off", chroma=server.url) as memory:
         memory.add([(f"task {i} of kind {i * i}", f"solution {i}") for i in range(60)])
-        memory.add([(f"theirs {i}", "secret") for i in range(60)], namespace="a tenant")
+        memory.acting(namespace="a tenant").add([(f"theirs {i}", "secret") for i in range(60)])
         memory.forget([case.id for case in memory.search("task 3 of kind 9", k=1).cases])
         for name in ("default", "a tenant"):
             state_of(memory, name).index.exact_limit = 10
@@ -237,7 +237,7 @@ def test_no_answer_to_a_recall_makes_it_fail_or_shows_what_is_not_here(
     server: Imitation, asking: CascadeMemory, canary: type[Canary]
 ):
     ledger, number = engine_of(asking).parts.ledger, engine_of(asking).namespace_id("default")
-    foreign = [case.id for case in asking.search("theirs 1", k=60, namespace="a tenant").cases]
+    foreign = [case.id for case in asking.acting(namespace="a tenant").search("theirs 1", k=60).cases]
     gone = ["00000000-0000-0000-0000-000000000000"] * 9
     refused = 0
     for seed in range(HOW_MANY):
@@ -268,7 +268,7 @@ def test_no_answer_to_a_recall_makes_it_fail_or_shows_what_is_not_here(
 
 
 def test_a_server_that_answers_with_cases_of_others_is_scanned_past(server: Imitation, asking: CascadeMemory):
-    foreign = [case.id for case in asking.search("theirs 1", k=60, namespace="a tenant").cases]
+    foreign = [case.id for case in asking.acting(namespace="a tenant").search("theirs 1", k=60).cases]
     server.twist = lambda _, right: honest({**right, "ids": [foreign[:13]]})
     assert asking.search("task 7 of kind 49", k=5).cases[0].solution == "solution 7"
 
@@ -301,7 +301,7 @@ def test_whatever_happens_while_it_is_fed_the_ledger_answers_and_health_tells(
 def test_collections_of_an_older_layout_are_deleted_and_fed_again(server: Imitation, tmp_path: Path):
     folder = tmp_path / "memory"
     with CascadeMemory(folder, embedder="hashing", learn="off", chroma=server.url) as memory:
-        memory.add("a", "b", namespace="tenant/42")
+        memory.acting(namespace="tenant/42").add("a", "b")
         memory.sync()
     (name,) = server.collections
     owner = name.rsplit("-", 1)[1]

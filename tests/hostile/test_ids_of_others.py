@@ -72,17 +72,23 @@ def test_an_id_of_another_namespace_is_answered_like_one_that_does_not_exist(tmp
     options: dict[str, Any] = {"embedder": "hashing", "learn": "inline", "tickets": tickets, "max_cases": 2}
     with CascadeMemory(*([tmp_path / "memory"] if on_disk else []), **options) as memory:
         theirs: dict[str, Any] = {"namespace": "theirs"}
-        solved, failed = (memory.recall("a task", thread_id="t", **theirs).episode_id for _ in range(2))
-        case = memory.reward(solved, 1.0, solution="s", **theirs)
-        memory.reward(failed, 0.0, solution=[MISTAKE], source="env", **theirs)
-        waiting = memory.propose("another", "s", **theirs)
-        (warning,) = memory.warnings(**theirs)
-        assert memory.pin(case, **theirs)
-        evicted = memory.add("to be evicted", "s", **theirs)
-        memory.add("and another", "s", **theirs)
-        entry = next(iter(memory.audit(**theirs))).id
-        open_one = memory.recall("an open task", thread_id="thread of order 7", episode_id="order 7", **theirs).episode_id
-        before = [list(memory.episodes(**theirs)), list(memory.cases(**theirs)), list(memory.audit(**theirs))]
+        solved, failed = (memory.acting(**theirs).recall("a task", thread_id="t").episode_id for _ in range(2))
+        case = memory.acting(**theirs).reward(solved, 1.0, solution="s")
+        memory.acting(**theirs).reward(failed, 0.0, solution=[MISTAKE], source="env")
+        waiting = memory.acting(**theirs).propose("another", "s")
+        (warning,) = memory.acting(**theirs).warnings()
+        assert memory.acting(**theirs).pin(case)
+        evicted = memory.acting(**theirs).add("to be evicted", "s")
+        memory.acting(**theirs).add("and another", "s")
+        entry = next(iter(memory.acting(**theirs).audit())).id
+        open_one = (
+            memory.acting(**theirs).recall("an open task", thread_id="thread of order 7", episode_id="order 7").episode_id
+        )
+        before = [
+            list(memory.acting(**theirs).episodes()),
+            list(memory.acting(**theirs).cases()),
+            list(memory.acting(**theirs).audit()),
+        ]
         for asking, ids in (
             (EPISODES, (solved, failed, waiting, open_one)),
             (CASES, (case, evicted)),
@@ -92,7 +98,11 @@ def test_an_id_of_another_namespace_is_answered_like_one_that_does_not_exist(tmp
             for name, ask in asking.items():
                 unknown = _said(ask, memory, NOWHERE)
                 assert {_said(ask, memory, one) for one in ids} == {unknown}, name
-        assert before == [list(memory.episodes(**theirs)), list(memory.cases(**theirs)), list(memory.audit(**theirs))]
+        assert before == [
+            list(memory.acting(**theirs).episodes()),
+            list(memory.acting(**theirs).cases()),
+            list(memory.acting(**theirs).audit()),
+        ]
 
 
 def test_a_client_over_mcp_learns_no_more():
@@ -101,7 +111,7 @@ def test_a_client_over_mcp_learns_no_more():
 
     with CascadeMemory(embedder="hashing", learn="inline") as memory:
         theirs = {"namespace": "theirs"}
-        waiting, case = memory.propose("a task", "s", **theirs), memory.add("q", "s", **theirs)
+        waiting, case = memory.acting(**theirs).propose("a task", "s"), memory.acting(**theirs).add("q", "s")
         for verbs in (Verbs(memory), Verbs(memory, trusted=True, actor="ann")):
             for ask in (
                 lambda one, of=verbs: of.report_outcome(one, 1.0),
@@ -120,11 +130,11 @@ def test_a_client_over_mcp_learns_no_more():
 def test_an_id_that_is_taken_is_refused_without_a_word_about_whose_it_is(tmp_path: Path, on_disk: bool):
     """What remains: ids are unique in the whole memory, so who names an id for a new episode learns that it is taken."""
     with CascadeMemory(*([tmp_path / "memory"] if on_disk else []), embedder="hashing") as memory:
-        memory.recall("a secret task", episode_id="order 7", namespace="theirs", metadata={"user": "zoe"})
+        memory.acting(namespace="theirs").recall("a secret task", episode_id="order 7", metadata={"user": "zoe"})
         with pytest.raises(UnknownEpisode, match="'order 7' is taken") as refused:
             memory.recall("a task", episode_id="order 7")
         assert not any(word in str(refused.value) for word in ("theirs", "secret", "zoe"))
         assert memory.get_episode("order 7") is None
-        assert memory.get_episode("order 7", namespace="theirs").query == "a secret task"
-        memory.forget(episode_id="order 7", namespace="theirs")
+        assert memory.acting(namespace="theirs").get_episode("order 7").query == "a secret task"
+        memory.acting(namespace="theirs").forget(episode_id="order 7")
         assert memory.recall("a task", episode_id="order 7").episode_id == "order 7"

@@ -114,7 +114,7 @@ def test_a_solution_keeps_its_relations_whatever_the_file_calls_it(lines: list[d
 
 def test_records_name_nothing_in_other_namespaces(lines: list[dict[str, Any]]):
     with CascadeMemory(embedder="hashing", learn="inline") as memory:
-        theirs = memory.add("secret task", "secret solution", namespace="other")
+        theirs = memory.acting(namespace="other").add("secret task", "secret solution")
         shown = [record for record in lines if record.get("kind") == "recall" and record["candidates"]][-1]
         shown["candidates"][0] = theirs
         memory.import_([json.dumps(line) for line in lines])

@@ -27,14 +27,14 @@ def files_with(folder: Path, name: str) -> list[str]:
 
 def live(memory: CascadeMemory, name: str) -> None:
     """Let somebody use a namespace of their own in every way that leaves something behind."""
-    about: dict[str, Any] = {"namespace": name}
+    mine = memory.acting(namespace=name)
     for number in range(6):
-        recall = memory.recall(f"task {number}", metadata={"user": name}, thread_id=name, **about)
+        recall = mine.recall(f"task {number}", metadata={"user": name}, thread_id=name)
         recall.reward(float(number % 2), solution=f"answer {number}")
-    memory.search("task 1", **about)
-    memory.correct(memory.recall("a hard one", **about).episode_id, "so", note=f"{name} said so", **about)
-    memory.forget(memory.add("by hand", "s", **about), **about)
-    memory.warnings(**about)
+    mine.search("task 1")
+    mine.correct(mine.recall("a hard one").episode_id, "so", note=f"{name} said so")
+    mine.forget(mine.add("by hand", "s"))
+    mine.warnings()
 
 
 @pytest.mark.parametrize("through", ["python", "cli"])
@@ -44,7 +44,7 @@ def test_no_byte_of_its_name_is_left_of_a_namespace_that_was_purged(tmp_path: Pa
         memory.add("of others", "stays")
         live(memory, ZOE)
         if through == "python":
-            receipt = memory.forget(everything=True, purge=True, namespace=ZOE)
+            receipt = memory.acting(namespace=ZOE).forget(everything=True, purge=True)
             assert (receipt.purged, receipt.stale, receipt.names) == (True, (), ())
             assert memory.namespaces() == ["default"]
             assert not files_with(folder, ZOE)  # also while it is open
@@ -66,11 +66,11 @@ def test_a_name_that_comes_again_begins_anew(tmp_path: Path):
         for name in (ZOE, BOB, ZOE):
             live(memory, name)
             numbers.append(engine_of(memory).namespace_id(name))
-            kept = memory.stats(namespace=name)
+            kept = memory.acting(namespace=name).stats()
             assert (kept.episodes, kept.recalls) == (7, 8)
-            assert {entry.action for entry in memory.audit(namespace=name)} == {"correct", "add", "forget"}
-            memory.forget(everything=True, purge=True, namespace=name, by="admin")
-            assert list(memory.audit(namespace=name)) == []
+            assert {entry.action for entry in memory.acting(namespace=name).audit()} == {"correct", "add", "forget"}
+            memory.acting(actor="admin", namespace=name).forget(everything=True, purge=True)
+            assert list(memory.acting(namespace=name).audit()) == []
         assert len(set(numbers)) == 3
         assert memory.namespaces() == []
         memory.export(tmp_path / "all.jsonl")
@@ -82,16 +82,16 @@ import sys
 from cascade_memory import CascadeMemory
 with CascadeMemory(sys.argv[1], embedder="hashing", learn="inline") as memory:
     about = {"namespace": sys.argv[2]}
-    memory.recall("before", **about)
+    mine.recall("before")
     print("ready", flush=True)
     for line in sys.stdin:
         what = line.strip()
         if what == "add":
-            memory.add("q", "s", **about)
+            mine.add("q", "s")
         elif what == "propose":
-            memory.propose("p", "s", **about)
+            mine.propose("p", "s")
         else:
-            memory.recall("r", **about).reward(1.0, solution="t")
+            mine.recall("r").reward(1.0, solution="t")
         print(memory.health().last_error, flush=True)
 """
 
@@ -110,7 +110,7 @@ def test_another_process_that_has_it_open_goes_on_under_the_same_name(tmp_path: 
         assert other.stdin is not None
         assert other.stdout is not None
         assert other.stdout.readline() == "ready\n"
-        receipt = memory.forget(everything=True, purge=True, namespace=ZOE)
+        receipt = memory.acting(namespace=ZOE).forget(everything=True, purge=True)
         assert receipt.names == ()
         assert memory.namespaces() == []
         for what in (first, "add", "propose", "recall"):
@@ -119,7 +119,7 @@ def test_another_process_that_has_it_open_goes_on_under_the_same_name(tmp_path: 
             assert other.stdout.readline() == "None\n", what
         other.stdin.close()
         assert memory.namespaces() == [ZOE]
-        found = memory.stats(namespace=ZOE)
+        found = memory.acting(namespace=ZOE).stats()
         assert (found.cases, found.episodes) == (2, {"add": 2, "propose": 3, "recall": 3}[first])
         assert all(check.ok for check in memory.examine())
 
@@ -133,7 +133,7 @@ def test_while_others_write_nothing_that_was_acknowledged_is_lost_and_nothing_is
             while not stop.is_set():
                 after = purged.is_set()
                 try:
-                    case = memory.add(f"q {len(done)} {threading.get_ident()}", "s", namespace=ZOE)
+                    case = memory.acting(namespace=ZOE).add(f"q {len(done)} {threading.get_ident()}", "s")
                 except (NamespaceForgotten, UnknownEpisode):
                     continue
                 if after:
@@ -143,14 +143,14 @@ def test_while_others_write_nothing_that_was_acknowledged_is_lost_and_nothing_is
         for thread in threads:
             thread.start()
         for _ in range(4):
-            memory.forget(everything=True, purge=True, namespace=ZOE)
+            memory.acting(namespace=ZOE).forget(everything=True, purge=True)
         purged.set()
         while len(done) < 10:
             stop.wait(0.01)
         stop.set()
         for thread in threads:
             thread.join()
-        there = {case.id for case in memory.cases(namespace=ZOE)}
+        there = {case.id for case in memory.acting(namespace=ZOE).cases()}
         assert set(done) <= there
         with engine_of(memory).parts.ledger.connections.read() as connection:
             names = {number for (number,) in connection.execute("SELECT id FROM namespace").fetchall()}
@@ -162,16 +162,16 @@ def test_an_actor_who_was_undone_is_named_only_where_the_receipt_says(tmp_path: 
     folder = tmp_path / "memory"
     with CascadeMemory(folder, embedder="hashing", learn="inline") as memory:
         for name in (BOB, EVE):
-            recall = memory.recall(f"task of {name}", actor=name)
-            memory.reward(recall.episode_id, 1.0, solution=f"answer of {name}", actor=name, metadata={"user": name})
-            memory.add(f"by {name}", "s", actor=name, source="user")
-        memory.forget(actor=BOB)  # the note says whose it was, until a purge
+            recall = memory.acting(actor=name).recall(f"task of {name}")
+            memory.acting(actor=name).reward(recall.episode_id, 1.0, solution=f"answer of {name}", metadata={"user": name})
+            memory.acting(actor=name).add(f"by {name}", "s", source="user")
+        memory.forget(by_actor=BOB)  # the note says whose it was, until a purge
         assert any(BOB in (entry.note or "") for entry in memory.audit())
-        receipt = memory.forget(actor=BOB, purge=True, by="admin")
+        receipt = memory.acting(actor="admin").forget(by_actor=BOB, purge=True)
         assert (receipt.purged, receipt.names) == (True, ())
         assert not files_with(folder, BOB)
-        memory.quarantine(EVE, by="admin")
-        receipt = memory.forget(actor=EVE, purge=True, by="admin")
+        memory.acting(actor="admin").quarantine(EVE)
+        receipt = memory.acting(actor="admin").forget(by_actor=EVE, purge=True)
         assert receipt.purged
         assert len(receipt.names) == 1
         assert "1 entries of the audit log name this actor" in receipt.names[0]
@@ -185,8 +185,10 @@ def test_who_judged_is_named_by_the_audit_log_and_by_nothing_else(tmp_path: Path
     folder = tmp_path / "memory"
     with CascadeMemory(folder, embedder="hashing", learn="inline") as memory:
         for note in ("", f"I, {EVE}, know better"):
-            memory.correct(memory.recall("t", namespace=ZOE).episode_id, "s", actor=EVE, note=note or None, namespace=ZOE)
-        receipt = memory.forget(everything=True, purge=True, namespace=ZOE)
+            memory.acting(actor=EVE, namespace=ZOE).correct(
+                memory.acting(namespace=ZOE).recall("t").episode_id, "s", note=note or None
+            )
+        receipt = memory.acting(namespace=ZOE).forget(everything=True, purge=True)
         assert "2 entries of the audit log name those who acted in it" in receipt.names[0]
         with engine_of(memory).parts.ledger.connections.read() as connection:
             assert connection.execute("SELECT count(*) FROM action WHERE actor = ?", (EVE,)).fetchone()[0] == 2
@@ -197,9 +199,9 @@ def test_who_judged_is_named_by_the_audit_log_and_by_nothing_else(tmp_path: Path
 def test_in_ram_the_name_goes_as_well():
     with CascadeMemory(embedder="hashing", learn="inline") as memory:
         live(memory, ZOE)
-        assert memory.forget(everything=True, purge=True, namespace=ZOE).names == ()
+        assert memory.acting(namespace=ZOE).forget(everything=True, purge=True).names == ()
         assert memory.namespaces() == []
         live(memory, ZOE)
-        assert memory.stats(namespace=ZOE).episodes == 7
-        assert memory.forget(everything=True, namespace=ZOE).names == ()  # without a purge the name stays
+        assert memory.acting(namespace=ZOE).stats().episodes == 7
+        assert memory.acting(namespace=ZOE).forget(everything=True).names == ()  # without a purge the name stays
         assert memory.namespaces() == [ZOE]

@@ -47,12 +47,12 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """A folder full of such texts, as far as the door takes them; edited then, so that it holds the others as well."""
     folder = tmp_path_factory.mktemp("lines") / "memory"
     with CascadeMemory(folder, embedder="hashing", learn="inline", max_cases=4) as memory:
-        memory.add("x", "password = hunter2hunter2", namespace=TEXT)
-        case = memory.add(TEXT, TEXT, metadata={TEXT[:40]: TEXT}, actor="eve")
-        memory.pin(case, actor="eve")
+        memory.acting(namespace=TEXT).add("x", "password = hunter2hunter2")
+        case = memory.acting(actor="eve").add(TEXT, TEXT, metadata={TEXT[:40]: TEXT})
+        memory.acting(actor="eve").pin(case)
         memory.quarantine("bob", note=TEXT)
-        failed = memory.recall(TEXT, thread_id=TEXT, actor="eve").episode_id
-        memory.reward(failed, 0.0, solution=[MISTAKE], source="env", actor="eve")
+        failed = memory.acting(actor="eve").recall(TEXT, thread_id=TEXT).episode_id
+        memory.acting(actor="eve").reward(failed, 0.0, solution=[MISTAKE], source="env")
         (warning,) = memory.warnings()
         memory.advise(warning.id, TEXT, note=TEXT)
         for n in range(6):
@@ -135,7 +135,7 @@ def test_no_command_prints_a_line_of_others(
 
 def test_a_note_forges_no_entry_of_the_audit_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     with CascadeMemory(tmp_path / "memory", embedder="hashing") as memory:
-        memory.quarantine("bob", by="eve", note="ok\n  undo     possible\n4711\n  when     today\n  who      ann")
+        memory.acting(actor="eve").quarantine("bob", note="ok\n  undo     possible\n4711\n  when     today\n  who      ann")
     main(["review", "audit", str(tmp_path / "memory")])
     printed = capsys.readouterr().out
     assert "ok<U+000A>  undo" in printed
@@ -153,7 +153,7 @@ def _recalled(text: str) -> RecalledCase:
 
 
 def test_what_people_see_in_a_notebook_has_no_line_of_others(ram: CascadeMemory):
-    ram.add(TEXT, TEXT, actor="eve")
+    ram.acting(actor="eve").add(TEXT, TEXT)
     episode = ram.recall(TEXT)
     ram.note_failure("step", ValueError(TEXT))
     why = episode.explain()

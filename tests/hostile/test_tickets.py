@@ -28,9 +28,9 @@ def memory():
         yield memory
 
 
-def _refused(memory: CascadeMemory, episode_id: str, ticket: object, **options: object) -> str:
+def _refused(memory: CascadeMemory, episode_id: str, ticket: object) -> str:
     with pytest.raises(TicketRefused) as refused:
-        memory.reward(episode_id, 1.0, source="user", ticket=ticket, **options)  # type: ignore[arg-type]
+        memory.reward(episode_id, 1.0, source="user", ticket=ticket)  # type: ignore[arg-type]
     if isinstance(ticket, str) and len(ticket.strip()) > 8:
         assert ticket not in str(refused.value)
     return str(refused.value)
@@ -102,12 +102,12 @@ def test_the_times_of_a_ticket_cannot_be_moved(memory):
 
 def test_a_ticket_is_good_for_its_own_episode_and_namespace_alone(memory, tmp_path: Path):
     mine, other = memory.recall(TASK), memory.recall(TASK)
-    theirs = memory.recall(TASK, namespace="theirs")
+    theirs = memory.acting(namespace="theirs").recall(TASK)
     _refused(memory, other.episode_id, mine.ticket)
-    _refused(memory, theirs.episode_id, mine.ticket, namespace="theirs")
+    _refused(memory.acting(namespace="theirs"), theirs.episode_id, mine.ticket)
     _refused(memory, mine.episode_id, theirs.ticket)
     _refused(memory, theirs.episode_id, theirs.ticket)  # in a namespace that is not the episode's
-    same = memory.recall(TASK, namespace="theirs", episode_id="e")
+    same = memory.acting(namespace="theirs").recall(TASK, episode_id="e")
     _refused(memory, "e", same.ticket)
     with CascadeMemory(tmp_path / "elsewhere", embedder="hashing", tickets=True) as elsewhere:
         again = elsewhere.recall(TASK, episode_id=mine.episode_id)
@@ -158,7 +158,7 @@ def test_all_tickets_of_one_episode_are_good_for_it(memory):
 
 
 def test_what_is_refused_says_nothing_about_which_episodes_there_are(memory):
-    recall, theirs = memory.recall(TASK), memory.recall(TASK, namespace="theirs")
+    recall, theirs = memory.recall(TASK), memory.acting(namespace="theirs").recall(TASK)
     said = {_refused(memory, one, recall.ticket[::-1]).replace(one, "") for one in ("nowhere", theirs.episode_id)}
     said.add(_refused(memory, recall.episode_id, recall.ticket[::-1]).replace(recall.episode_id, ""))
     assert len(said) == 1

@@ -91,9 +91,9 @@ def test_what_a_person_decides_after_the_preview_holds(memory, ids, decision):
     verbs = Verbs(memory)
     code = verbs.forget_cases(ids[:1])["code"]
     if decision == "correct":
-        memory.correct(ids[0], "another solution", actor="ann")
+        memory.acting(actor="ann").correct(ids[0], "another solution")
     else:
-        getattr(memory, decision)(ids[0], actor="ann")
+        getattr(memory.acting(actor="ann"), decision)(ids[0])
     _refused(verbs, ids[:1], code)
 
 

@@ -117,7 +117,7 @@ def test_a_case_is_pinned_and_hidden_and_let_go_again(editing: Door, memory: Cas
 
 
 def test_a_case_of_an_actor_in_quarantine_says_why_it_is_not_shown_again(editing: Door, memory: CascadeMemory):
-    case_id = memory.add("boil some water", "use the oven", source="env", actor="eve")
+    case_id = memory.acting(actor="eve").add("boil some water", "use the oven", source="env")
     memory.quarantine("eve")
     browser = editing.browser()
     done = submit(browser, opened(browser, case_id, "case"), "unhide")
@@ -176,7 +176,7 @@ def test_an_episode_is_forgotten(editing: Door, memory: CascadeMemory):
 def test_all_that_a_filter_shows_is_forgotten_after_its_receipt(editing: Door, memory: CascadeMemory):
     ids = [memory.add(f"boil water {i}", "use the kettle", metadata={"user": "carla"}) for i in range(3)]
     failed = memory.recall("boil tea", metadata={"user": "carla"}).episode_id
-    memory.add("boil water 4", "use the kettle", metadata={"user": "carla"}, namespace="other")
+    memory.acting(namespace="other").add("boil water 4", "use the kettle", metadata={"user": "carla"})
     others = len(memory) - 3
     browser = editing.browser()
     assert "Forget all of these" not in browser.get("/cases").text
@@ -188,7 +188,7 @@ def test_all_that_a_filter_shows_is_forgotten_after_its_receipt(editing: Door, m
     assert "It is forgotten" in text_of(submit(browser, preview, "forget", purge="yes"))
     assert not any(case_id in memory for case_id in ids)
     assert memory.get_episode(failed) is None
-    assert (len(memory), memory.stats(namespace="other").cases) == (others, 1)
+    assert (len(memory), memory.acting(namespace="other").stats().cases) == (others, 1)
     entry = next(memory.audit())
     assert (entry.action, entry.actor) == ("purge", "ann")
     assert [one.actor for one in memory.audit() if one.action == "forget"] == ["ann"]
@@ -228,7 +228,7 @@ def test_the_audit_log_says_who_did_what_and_takes_it_back(
 ):
     take_names_of_before(monkeypatch)
     case = next(iter(memory.cases()))
-    memory.hide(case.id, actor="<b>zoe</b>\u202e")
+    memory.acting(actor="<b>zoe</b>\u202e").hide(case.id)
     browser = editing.browser()
     page = browser.get("/audit")
     assert "&lt;b&gt;zoe&lt;/b&gt;<mark>U+202E</mark>" in page.text
@@ -301,21 +301,21 @@ def test_an_inspector_that_only_shows_has_no_forms_and_takes_none(memory: Cascad
 
 @pytest.mark.parametrize("action", ACTIONS)
 def test_nobody_acts_on_another_namespace_by_its_ids(editing: Door, memory: CascadeMemory, action: str):
-    case_id = memory.add("a secret task", "a secret solution", namespace="other")
-    episode_id = memory.recall("a secret task", namespace="other").episode_id
-    memory.reward(episode_id, 1.0, solution="a secret answer", source="agent", namespace="other")
-    memory.pin(case_id, namespace="other")
-    seen = memory.get_episode(episode_id, namespace="other")
+    case_id = memory.acting(namespace="other").add("a secret task", "a secret solution")
+    episode_id = memory.acting(namespace="other").recall("a secret task").episode_id
+    memory.acting(namespace="other").reward(episode_id, 1.0, solution="a secret answer", source="agent")
+    memory.acting(namespace="other").pin(case_id)
+    seen = memory.acting(namespace="other").get_episode(episode_id)
     assert seen is not None
     browser = editing.browser()
     fields = fields_for(memory, browser)
-    entry = next(memory.audit(namespace="other")).id
-    before = list(memory.audit(namespace="other")), memory.stats(namespace="other")
+    entry = next(memory.acting(namespace="other").audit()).id
+    before = list(memory.acting(namespace="other").audit()), memory.acting(namespace="other").stats()
     for one, what in ((case_id, "case"), (episode_id, "episode")):
         found = browser.post(f"/do/{action}", {**fields, "id": one, "what": what, "seen": seen.fingerprint, "entry": entry})
         assert found.status_code in (404, 409), found.status_code
         assert "secret" not in found.text
-    assert (list(memory.audit(namespace="other")), memory.stats(namespace="other")) == before
+    assert (list(memory.acting(namespace="other").audit()), memory.acting(namespace="other").stats()) == before
 
 
 def test_a_form_that_lacks_something_changes_nothing(editing: Door, memory: CascadeMemory):

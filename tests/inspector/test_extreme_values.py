@@ -63,7 +63,7 @@ def _reported(memory: CascadeMemory, reward: float) -> str:
 def _case(memory: CascadeMemory, verb: str | None = None) -> str:
     case_id = memory.add(f"heat some egg {next(_NUMBERS)}", "microwave it", metadata={"user": "ann"})
     if verb is not None:
-        getattr(memory, verb)(case_id, actor="ann")
+        getattr(memory.acting(actor="ann"), verb)(case_id)
     return f"/case?id={case_id}"
 
 
@@ -71,7 +71,8 @@ def _warning(memory: CascadeMemory, retired: bool = False) -> str:
     if not memory.warnings():
         fail(memory)
     warning_id = memory.warnings()[0].id
-    (memory.retire if retired else memory.restore_warning)(warning_id, by="ann")
+    ann = memory.acting(actor="ann")
+    (ann.retire if retired else ann.restore_warning)(warning_id)
     return f"/warning?id={warning_id}"
 
 

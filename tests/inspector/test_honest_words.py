@@ -119,9 +119,9 @@ def test_what_is_listed_to_judge_is_not_all_when_there_is_too_much(editing: Door
 
 def test_an_address_does_not_decide_what_its_undo_takes_back(person: Browser, memory: CascadeMemory):
     one, other = (memory.add(f"{TASK} {number}", "use the kettle") for number in range(2))
-    memory.hide(one, actor="ann")
+    memory.acting(actor="ann").hide(one)
     hidden = next(memory.audit()).id
-    memory.pin(other, actor="bob")
+    memory.acting(actor="bob").pin(other)
     lured = person.get("/case", params={"id": other, "done": "pin", "entry": hidden})
     assert "This case is pinned" in text_of(lured)
     assert "/do/undo" not in lured.text

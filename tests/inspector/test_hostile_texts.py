@@ -54,7 +54,7 @@ def test_a_hostile_text_is_shown_as_text(kind: str):
         recall = memory.recall(text, thread_id=text[:200], metadata={"note": text[:1000]})
         memory.reward(recall.episode_id, 1.0, solution=text, source="agent")
         own = memory.recall("walk", episode_id=text[:100]).episode_id
-        memory.add(text, text, namespace=text[:200])
+        memory.acting(namespace=text[:200]).add(text, text)
         browser = made.browser()
         addresses = ["/cases", "/episodes", "/judge", "/warnings", "/health", "/learning", "/cases?sort=use"]
         for page in [browser.get(one) for one in addresses]:

@@ -163,7 +163,7 @@ def test_health_tells_failures(browser: Browser, memory: CascadeMemory):
 
 def test_another_namespace_has_its_own_pages(browser: Browser, memory: CascadeMemory):
     odd = "tenants/42: Zoë <b>&?=#"
-    memory.add("a secret task", "a secret solution", namespace=odd)
+    memory.acting(namespace=odd).add("a secret task", "a secret solution")
     found = browser.get("/cases", params={"ns": odd})
     assert "a secret task" in text_of(found)
     assert "a secret task" not in text_of(browser.get("/cases"))
@@ -172,8 +172,8 @@ def test_another_namespace_has_its_own_pages(browser: Browser, memory: CascadeMe
 
 
 def test_the_id_of_another_namespace_is_not_found(browser: Browser, memory: CascadeMemory):
-    case_id = memory.add("a secret task", "a secret solution", namespace="other")
-    episode_id = memory.recall("a secret task", namespace="other").episode_id
+    case_id = memory.acting(namespace="other").add("a secret task", "a secret solution")
+    episode_id = memory.acting(namespace="other").recall("a secret task").episode_id
     for page, one in (("case", case_id), ("episode", episode_id), ("case", "nobody"), ("episode", ""), ("case", "x" * 300)):
         found = browser.get(f"/{page}", params={"id": one})
         assert found.status_code in (400, 404)
@@ -183,7 +183,7 @@ def test_the_id_of_another_namespace_is_not_found(browser: Browser, memory: Casc
 
 
 def test_a_host_can_show_some_namespaces_only(memory: CascadeMemory):
-    memory.add("a secret task", "a secret solution", namespace="other")
+    memory.acting(namespace="other").add("a secret task", "a secret solution")
     browser = mounted(memory, namespaces=["default"])
     assert "other" not in text_of(browser.get("/tools/memory/cases"))
     found = browser.get("/tools/memory/cases", params={"ns": "other"})

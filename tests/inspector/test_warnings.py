@@ -42,7 +42,7 @@ def test_warnings_are_listed_with_what_came_of_them(memory: CascadeMemory):
     memory.recall(TASK).reward(1.0, solution=[right])
     fail(memory, TASK, actor="ann")
     fail(memory, "list the names of all suppliers", source="human")
-    memory.restore_warning(only(memory).id, by="ann")
+    memory.acting(actor="ann").restore_warning(only(memory).id)
     for number in range(6):
         recall = memory.recall(f"{TASK} {number}")
         warned = memory.check(recall.episode_id, **CALL) is not None
@@ -73,7 +73,7 @@ def test_lists_are_filtered_by_state_and_led_through_page_by_page(memory: Cascad
     for number in range(57):
         fail(memory, TASK, mistaken(f"col{'abcdefghij'[number % 10]}{'klmnopqrst'[number // 10]}"))
     retired = memory.warnings()[3]
-    memory.retire(retired.id, by="ann")
+    memory.acting(actor="ann").retire(retired.id)
     with door(memory) as made:
         browser = made.browser()
         first = browser.get("/warnings")
@@ -97,9 +97,9 @@ def test_a_memory_without_warnings_says_when_one_is_written(browser: Browser):
 
 
 def test_a_warning_is_seen_in_its_own_namespace_only(memory: CascadeMemory):
-    recall = memory.recall(TASK, namespace="other")
-    memory.reward(recall.episode_id, 0.0, solution=[MISTAKE], source="env", namespace="other")
-    (hidden,) = memory.warnings(namespace="other")
+    recall = memory.acting(namespace="other").recall(TASK)
+    memory.acting(namespace="other").reward(recall.episode_id, 0.0, solution=[MISTAKE], source="env")
+    (hidden,) = memory.acting(namespace="other").warnings()
     browser = mounted(memory, namespaces=["default"], edit=True, actor="ann")
     assert "nme" not in browser.get("/tools/memory/warnings").text
     for query in ({"id": hidden.id}, {"id": hidden.id, "ns": "other"}):
@@ -112,7 +112,7 @@ def test_a_warning_is_seen_in_its_own_namespace_only(memory: CascadeMemory):
         page = person.get(link)
         assert person.post("/do/retire", form_of(page, "retire")).status_code == 303
         assert "U+" not in text_of(person.get("/audit", params={"ns": "other"}))
-    assert memory.warnings(namespace="other")[0].state == "retired"
+    assert memory.acting(namespace="other").warnings()[0].state == "retired"
 
 
 # -- deciding ----------------------------------------------------------------------------------------------------------

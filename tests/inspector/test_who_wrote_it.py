@@ -14,8 +14,8 @@ from cascade_memory.inspector.drawing import weights
 
 def test_a_case_and_an_episode_say_whose_they_are(browser: Browser, memory: CascadeMemory, monkeypatch: pytest.MonkeyPatch):
     take_names_of_before(monkeypatch)
-    recall = memory.recall("dry some cup", actor="ann <b>\u202e", channel="mcp")
-    case_id = recall.reward(1.0, solution="towel", source="user", actor="bob", channel="cli")
+    recall = memory.acting(actor="ann <b>\u202e", channel="mcp").recall("dry some cup")
+    case_id = memory.acting(actor="bob", channel="cli").reward(recall.episode_id, 1.0, solution="towel", source="user")
     for address in ("/cases", f"/case?id={case_id}", f"/episode?id={recall.episode_id}"):
         page = browser.get(address)
         assert "ann <b>" in text_of(page), address
@@ -25,18 +25,18 @@ def test_a_case_and_an_episode_say_whose_they_are(browser: Browser, memory: Casc
     text = text_of(browser.get(f"/case?id={case_id}"))
     assert text.split("Trusted like")[1].startswith("user")
     assert "bob (cli)" in text  # who reported the outcome
-    ids = [case.id for case in memory.cases(actor="")]
+    ids = [case.id for case in memory.cases(by_actor="")]
     assert "nobody named" in text_of(browser.get(f"/case?id={ids[0]}"))
 
 
 def test_what_a_visitor_does_came_through_the_inspector(memory: CascadeMemory):
-    episode_id = memory.propose("dry some cup", "fridge", actor="agent 7", channel="mcp")
+    episode_id = memory.acting(actor="agent 7", channel="mcp").propose("dry some cup", "fridge")
     with door(memory, edit=True) as made:
         browser = made.browser()
         page = browser.get(f"/episode?id={episode_id}")
         fields = {**form_of(page, "correct"), "solution": "towel"}
         assert browser.post("/do/correct", fields).status_code == 303
-    (case,) = memory.cases(channel="inspector")
+    (case,) = memory.cases(by_channel="inspector")
     assert (case.solution, case.actor, case.trust) == ("towel", "ann", 4)
 
 
@@ -57,7 +57,7 @@ def test_a_weight_of_ten_leaves_room_for_those_below_one():
 
 def test_no_two_links_run_together(memory: CascadeMemory):
     episode_id = memory.propose("dry some cup", "fridge")
-    memory.correct(episode_id, "towel", actor="ann")
+    memory.acting(actor="ann").correct(episode_id, "towel")
     with door(memory, edit=True) as made:
         browser = made.browser()
         assert "subject, case made" in " ".join(text_of(browser.get("/audit")).split())

@@ -58,7 +58,7 @@ def ask(agent: Any, memory: CascadeMemory, text: str = "What is 6 times 7?", **c
 
 def ends(memory: CascadeMemory, namespace: str | None = None) -> list[tuple[str, str]]:
     """The beginnings of the tasks, and what became of them, the oldest first."""
-    found = [(one.query[:20], one.status) for one in memory.episodes(namespace=namespace)]
+    found = [(one.query[:20], one.status) for one in memory.acting(namespace=namespace).episodes()]
     assert memory.health().failures == {}
     return found
 
@@ -107,8 +107,8 @@ def test_a_subagent_with_the_middleware_has_an_episode_and_cases_of_its_own(righ
     ask(agent, right, "Tell me what 6 times 7 is", cascade_actor="ann")
     assert [status for _, status in ends(right)] == ["settled"] * 2
     assert ends(right, "parts") == [(PART[:20], "settled")] * 2
-    assert [case.query for case in right.cases(namespace="parts")] == [PART]
-    assert {one.actor for one in right.episodes(namespace="parts")} == {"ann"}
+    assert [case.query for case in right.acting(namespace="parts").cases()] == [PART]
+    assert {one.actor for one in right.acting(namespace="parts").episodes()} == {"ann"}
     assert all(any(SHOWN in message.text for message in seen) for seen in scripted.seen[4:])
 
 

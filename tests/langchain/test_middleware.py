@@ -275,7 +275,7 @@ def test_one_namespace_per_user(judged: CascadeMemory):
     )
     agent.invoke(ask(), context=Context("ann"))
     agent.invoke(ask(), context=Context("bob"))
-    assert judged.stats(namespace="ann").cases == judged.stats(namespace="bob").cases == 1
+    assert judged.acting(namespace="ann").stats().cases == judged.acting(namespace="bob").stats().cases == 1
     assert judged.stats().cases == 0
     with pytest.raises(InvalidInput, match="namespace"):
         judged.middleware(namespace=5)  # type: ignore[arg-type]

@@ -186,7 +186,7 @@ def test_a_locked_action_never_runs(make: Make):
 def test_in_a_block_the_warning_is_for_the_block(memory: CascadeMemory):
     database = Database()
     heeded, _ = agent(memory, database, query(WRONG), heeding, "Ann does.")
-    with memory.episode(TASK, namespace="another") as elsewhere:
+    with memory.acting(namespace="another").episode(TASK) as elsewhere:
         heeded.invoke(ASK)
         assert database.ran == [WRONG], "there nothing is known"
     with memory.episode(TASK) as episode:

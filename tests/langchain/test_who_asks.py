@@ -97,20 +97,20 @@ async def test_asynchronous_runs_know_it_too(make: Any):
 
 def test_an_interrupted_conversation_keeps_who_began_it(make: Any):
     memory = make()
-    recall = memory.engine.recall("what is 2 + 3?", actor="ann", channel="langchain", episode_id="e1")
+    recall = memory.engine.acting(actor="ann", channel="langchain").recall("what is 2 + 3?", episode_id="e1")
     memory.invoke("what is 2 + 3?", {"metadata": {"cascade_episode_id": "e1", "cascade_actor": "bob"}})
     assert memory.engine.get_episode(recall.episode_id).actor == "ann"
 
 
 def test_the_adapter_s_own_verbs_take_it(make: Any):
     memory = make()
-    with memory.episode("what is 2 + 3?", actor="ann") as block:
+    with memory.acting(actor="ann").episode("what is 2 + 3?") as block:
         block.solution = "5"
-        block.reward(1.0, actor="bob")
-    (case,) = memory.cases(actor="ann")
+        memory.acting(actor="bob").reward(block.id, 1.0, solution="5")
+    (case,) = memory.cases(by_actor="ann")
     assert (case.channel, memory.engine.outcomes(case_id=case.id)[0].actor) == ("langchain", "bob")
-    episode_id = memory.recall("what is 2 + 4?", actor="ann").episode_id
-    memory.reward(episode_id, 1.0, solution="6", actor="carol")
+    episode_id = memory.acting(actor="ann").recall("what is 2 + 4?").episode_id
+    memory.acting(actor="carol").reward(episode_id, 1.0, solution="6")
     assert memory.engine.outcomes(episode_id=episode_id)[0].actor == "carol"
     assert {one.actor for one in memory.sources()} == {"ann", "bob", "carol"}
     assert len(memory.diff("1h")) == 2
@@ -118,7 +118,7 @@ def test_the_adapter_s_own_verbs_take_it(make: Any):
 
 async def test_a_reward_in_the_event_loop_takes_it(make: Any):
     memory = make()
-    episode_id = (await memory.arecall("what is 2 + 3?", actor="ann")).episode_id
-    await memory.areward(episode_id, 1.0, solution="5", actor="bob", channel="mcp")
+    episode_id = (await memory.acting(actor="ann").arecall("what is 2 + 3?")).episode_id
+    await memory.acting(actor="bob", channel="mcp").areward(episode_id, 1.0, solution="5")
     (outcome,) = memory.engine.outcomes(episode_id=episode_id)
     assert (outcome.actor, outcome.channel) == ("bob", "mcp")

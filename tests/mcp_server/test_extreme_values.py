@@ -81,7 +81,7 @@ def _arguments(memory: CascadeMemory, schema: dict[str, Any], place: Any, value:
     """Write the arguments of a call: honest ones where they are needed, and the extreme one in its place."""
     if place is _VALUE:
         return value
-    episode = memory.recall("heat some egg", channel="mcp")
+    episode = memory.acting(channel="mcp").recall("heat some egg")
     now = {"episode_id": episode.episode_id, "ticket": episode.ticket, "case_ids": [memory.add("heat some egg", "microwave")]}
     given: dict[str, Any] = {}
     for name in schema.get("required", ()):

@@ -28,19 +28,19 @@ def tasks(n: int, seed: int = 0) -> list[tuple[str, str]]:
 
 def recalled(memory: Memory, query: str, actor: str | None) -> Recall:
     """Recall under an id that is the same whenever the test runs: it decides what is held back."""
-    return memory.recall(query, actor=actor, episode_id=f"{actor} {query} {memory.stats().rewards}")
+    return memory.acting(actor=actor).recall(query, episode_id=f"{actor} {query} {memory.stats().rewards}")
 
 
 def do_honestly(memory: Memory, query: str, right: str, actor: str | None) -> bool:
     """Do a task as the first shown case says; without a case every third one goes well. Return whether it did."""
     recall = recalled(memory, query, actor)
     went = str(recall.cases[0].solution) == right if recall.cases else int(query.split()[-1]) % 3 == 0
-    memory.reward(recall.episode_id, went, solution=right if went else None, actor=actor)
+    memory.acting(actor=actor).reward(recall.episode_id, went, solution=right if went else None)
     return went
 
 
 def lie(memory: Memory, query: str, actor: str) -> str | None:
-    return memory.reward(recalled(memory, query, actor).episode_id, 1.0, solution=LIE, actor=actor)
+    return memory.acting(actor=actor).reward(recalled(memory, query, actor).episode_id, 1.0, solution=LIE)
 
 
 def live(memory: Memory, n: int = 480, liars: int = 1, every: int = 6, seed: int = 0) -> list[bool]:
@@ -80,7 +80,7 @@ def test_whose_cases_fail_others_goes_into_quarantine_by_itself_and_the_audit_lo
     assert entry.can_undo
     assert any("liar 0" in alarm for alarm in memory.health().alarms)
     assert memory.health().ok
-    shown = [case.solution for query, _ in tasks(40, seed=1) for case in memory.recall(query, actor="actor 1").cases]
+    shown = [case.solution for query, _ in tasks(40, seed=1) for case in memory.acting(actor="actor 1").recall(query).cases]
     assert LIE not in shown
     assert len(shown) > 10
 
@@ -98,7 +98,7 @@ def test_later_cases_of_a_quarantined_actor_stay_out_as_well(memory: Memory):
     case_id = lie(memory, "cool the kettle number 1", "liar 0")
     assert case_id is not None
     assert memory.get(case_id).hidden
-    assert LIE not in [case.solution for case in memory.recall("cool the kettle number 1", actor="actor 2").cases]
+    assert LIE not in [case.solution for case in memory.acting(actor="actor 2").recall("cool the kettle number 1").cases]
 
 
 @pytest.mark.long
@@ -142,7 +142,7 @@ def test_who_comes_first_does_not_teach_that_solutions_recur(memory: Memory):
         went = number % 2 == 0
         solution = f"{right}, as note {number} says" if went else None
         actor = f"actor {number % 12}"
-        memory.reward(recalled(memory, query, actor).episode_id, went, solution=solution, actor=actor)
+        memory.acting(actor=actor).reward(recalled(memory, query, actor).episode_id, went, solution=solution)
     learned = memory.report().learned
     assert learned is not None
     assert learned.by == "rewards"  # not by which candidates agree with verified solutions
@@ -161,8 +161,8 @@ def test_it_is_the_same_when_all_is_learned_again_though_cases_have_made_room():
         live(memory, n=180, liars=0)
         before = memory.standings()
         assert sum(one.standing == "established" for one in before) > 6
-        memory.recall("something else", actor="stranger").reward(0.0, actor="stranger")
-        memory.forget(actor="stranger")
+        memory.acting(actor="stranger").recall("something else").reward(0.0)
+        memory.forget(by_actor="stranger")
         assert [one for one in memory.standings() if one.actor != "stranger"] == before
 
 
@@ -183,7 +183,9 @@ def test_it_is_the_same_after_opening_again(tmp_path: Path):
 def test_many_new_liars_are_held_back_although_none_has_a_record(memory: Memory):
     with CascadeMemory(embedder="hashing", learn="inline", vigilance=Vigilance(probation=False)) as open_to_all:
         shown = {
-            name: sum(LIE in [case.solution for case in one.recall(query, actor="actor 1").cases] for query, _ in tasks(60, 2))
+            name: sum(
+                LIE in [case.solution for case in one.acting(actor="actor 1").recall(query).cases] for query, _ in tasks(60, 2)
+            )
             for name, one in (("held back", memory), ("open", open_to_all))
             if live(one, n=240, liars=1_000, every=3)
         }
@@ -194,17 +196,17 @@ def test_many_new_liars_are_held_back_although_none_has_a_record(memory: Memory)
 @pytest.mark.slow
 def test_an_honest_cold_start_holds_nothing_back(memory: Memory):
     for number, (query, right) in enumerate(tasks(120)):
-        recall = memory.recall(query, actor=f"actor {number % 12}")
+        recall = memory.acting(actor=f"actor {number % 12}").recall(query)
         assert not recall.explain().held
-        memory.reward(recall.episode_id, 1.0, solution=right, actor=f"actor {number % 12}")
+        memory.acting(actor=f"actor {number % 12}").reward(recall.episode_id, 1.0, solution=right)
 
 
 @pytest.mark.parametrize("actors", [1, 2, 3])
 def test_few_actors_are_not_held_back(memory: Memory, actors: int):
     for number, (query, right) in enumerate(tasks(60)):
-        recall = memory.recall(query, actor=f"actor {number % actors}")
+        recall = memory.acting(actor=f"actor {number % actors}").recall(query)
         assert not recall.explain().held
-        memory.reward(recall.episode_id, number % 3 > 0, solution=right, actor=f"actor {number % actors}")
+        memory.acting(actor=f"actor {number % actors}").reward(recall.episode_id, number % 3 > 0, solution=right)
 
 
 # -- without actors ----------------------------------------------------------------------------------------------------
@@ -229,13 +231,13 @@ def test_without_actors_every_choice_is_the_same_bit_for_bit(memory: Memory):
 def test_a_person_puts_an_actor_into_quarantine_releases_it_and_takes_that_back(memory: Memory):
     for query, right in tasks(12):
         do_honestly(memory, query, right, "bob")
-    assert memory.quarantine("bob", by="ann", note="he left") > 0
-    assert memory.quarantine("bob", by="ann") == 0
+    assert memory.acting(actor="ann").quarantine("bob", note="he left") > 0
+    assert memory.acting(actor="ann").quarantine("bob") == 0
     assert not candidates(memory)
     assert standing(memory, "bob") == "quarantined"
     (entry, *_) = memory.audit()
     assert (entry.action, entry.subject, entry.actor, entry.note) == ("quarantine", "bob", "ann", "he left")
-    memory.undo(entry.id, actor="ann")
+    memory.acting(actor="ann").undo(entry.id)
     assert candidates(memory)
     with pytest.raises(UndoRefused):
         memory.undo(entry.id)
@@ -248,13 +250,15 @@ def test_a_person_puts_an_actor_into_quarantine_releases_it_and_takes_that_back(
 @pytest.mark.long
 def test_a_released_actor_is_not_put_into_quarantine_by_its_record(memory: Memory):
     live(memory, n=12, every=6)
-    memory.release("liar 0", by="ann")
+    memory.acting(actor="ann").release("liar 0")
     live(memory)
     assert standing(memory, "liar 0") == "released"
 
 
 def test_a_pinned_case_is_shown_whoever_made_it(memory: Memory):
-    case_id = memory.reward(memory.recall("cool the mug", actor="eve").episode_id, 1.0, solution="use ice", actor="eve")
+    case_id = memory.acting(actor="eve").reward(
+        memory.acting(actor="eve").recall("cool the mug").episode_id, 1.0, solution="use ice"
+    )
     assert case_id is not None
     memory.pin(case_id)
     memory.quarantine("eve")
@@ -284,14 +288,14 @@ def test_what_a_person_decides_at_that_moment_in_another_process_stands(memory: 
 def test_the_report_names_who_is_in_quarantine(memory: Memory):
     lie(memory, "cool the mug number 1", "eve")
     assert memory.report().alarms == ()
-    memory.quarantine("eve", by="ann")
-    memory.add("cool the mug", "use the fridge", namespace="other")
+    memory.acting(actor="ann").quarantine("eve")
+    memory.acting(namespace="other").add("cool the mug", "use the fridge")
     for report in (memory.report(), memory.report(everywhere=True)):
         assert report.alarms == ("'eve' in namespace 'default': its cases are in quarantine",)
         assert ("alarm", report.alarms[0]) in report.rows()
         assert report.alarms[0] in str(report)
         assert report.as_dict()["alarms"] == report.alarms
-    assert memory.report(namespace="other").alarms == ()
+    assert memory.acting(namespace="other").report().alarms == ()
 
 
 def test_an_actor_must_be_named(memory: Memory):
@@ -304,9 +308,11 @@ def test_explain_says_why_a_case_was_held_back(memory: Memory):
     for number in range(12):
         lie(memory, f"cool the pot number {number}", "eve")
     for number in range(30):  # nobody who follows it does well
-        recall = memory.recall(f"cool the pot number {number % 12}", actor=f"actor {number % 12}", episode_id=f"try {number}")
-        memory.reward(recall.episode_id, 0.0, actor=f"actor {number % 12}")
-    whys = [memory.recall("cool the pot number 9", actor="actor 1", episode_id=f"late {i}").explain() for i in range(10)]
+        recall = memory.acting(actor=f"actor {number % 12}").recall(
+            f"cool the pot number {number % 12}", episode_id=f"try {number}"
+        )
+        memory.acting(actor=f"actor {number % 12}").reward(recall.episode_id, 0.0)
+    whys = [memory.acting(actor="actor 1").recall("cool the pot number 9", episode_id=f"late {i}").explain() for i in range(10)]
     held = [why for why in whys if why.held]
     assert len(held) > 2  # where its cases harm, they are soon shown seldom, so little more is learned of it
     assert "eve" in {one.actor for one in held[0].held}
@@ -316,15 +322,15 @@ def test_explain_says_why_a_case_was_held_back(memory: Memory):
 def _taught_by(actor: str, folder: Path) -> None:
     with CascadeMemory(folder, embedder="hashing") as memory:
         for number in range(20):
-            recall = memory.recall(f"task {number}", actor=actor)
-            memory.reward(recall.episode_id, 1.0, solution=f"made up {number}", actor=actor)
+            recall = memory.acting(actor=actor).recall(f"task {number}")
+            memory.acting(actor=actor).reward(recall.episode_id, 1.0, solution=f"made up {number}")
 
 
 def test_what_was_taught_is_unlearned_although_the_namespace_was_not_loaded_when_a_person_decided(tmp_path: Path):
     _taught_by("eve", tmp_path)
     with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
         assert memory.stats().rewards == 20
-        memory.quarantine("eve", by="ann")
+        memory.acting(actor="ann").quarantine("eve")
     with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
         memory.recall("task 3")
         assert engine_of(memory).namespace_state("default").policy.rewards == 0
@@ -333,12 +339,12 @@ def test_what_was_taught_is_unlearned_although_the_namespace_was_not_loaded_when
 def test_a_decision_before_any_case_has_an_author_survives_and_costs_no_learning_again(tmp_path: Path):
     with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
         memory.add("heat some egg", "microwave it")
-        memory.quarantine("eve", by="ann")
+        memory.acting(actor="ann").quarantine("eve")
         memory.reward(memory.recall("heat some egg").episode_id, 1.0)
         assert not engine_of(memory).namespace_state("default").standings.rebuild_due
     with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
-        memory.reward(memory.recall("cool a mug", actor="eve").episode_id, 1.0, solution="made up", actor="eve")
-        assert "made up" not in [case.solution for case in memory.recall("cool a mug", actor="bob").cases]
+        memory.acting(actor="eve").reward(memory.acting(actor="eve").recall("cool a mug").episode_id, 1.0, solution="made up")
+        assert "made up" not in [case.solution for case in memory.acting(actor="bob").recall("cool a mug").cases]
         assert "made up" not in [case.solution for case in memory.search("cool a mug").cases]
 
 
@@ -352,7 +358,7 @@ def test_who_is_in_quarantine_and_only_asks_costs_no_learning_again(memory: Memo
         return original(self, until)
 
     live(memory, 48, liars=0)
-    memory.quarantine("eve", by="ann")
+    memory.acting(actor="ann").quarantine("eve")
     live(memory, 32, liars=0)
     monkeypatch.setattr(Standings, "rebuild", counted)
     for round_ in range(8):
@@ -362,7 +368,7 @@ def test_who_is_in_quarantine_and_only_asks_costs_no_learning_again(memory: Memo
 
 
 def test_a_case_that_is_pinned_in_quarantine_is_shown_as_long_as_it_is_pinned(ram: CascadeMemory):
-    case = ram.reward(ram.recall("cool a mug", actor="eve").episode_id, 1.0, solution="fridge", actor="eve")
+    case = ram.acting(actor="eve").reward(ram.acting(actor="eve").recall("cool a mug").episode_id, 1.0, solution="fridge")
     assert case is not None
     assert ram.quarantine("eve") == 1
     for shows, decide in ((True, ram.pin), (False, ram.unpin), (True, ram.pin)):
@@ -375,12 +381,12 @@ def test_a_case_that_is_pinned_in_quarantine_is_shown_as_long_as_it_is_pinned(ra
 
 def test_a_process_that_has_not_loaded_the_namespace_stores_no_case_of_who_is_there_to_be_shown(tmp_path: Path):
     with CascadeMemory(tmp_path, embedder="hashing") as memory:
-        waiting = memory.recall("cool a mug", actor="eve").episode_id
-        memory.quarantine("eve", by="ann")
+        waiting = memory.acting(actor="eve").recall("cool a mug").episode_id
+        memory.acting(actor="ann").quarantine("eve")
     with CascadeMemory(tmp_path, embedder="hashing", learn="off") as memory:
         rewarded = memory.reward(waiting, 1.0, solution="made up")
-        added = memory.add("cool a mug", "another lie", source="env", actor="eve")
+        added = memory.acting(actor="eve").add("cool a mug", "another lie", source="env")
         assert [memory.get(str(case_id)).hidden for case_id in (rewarded, added)] == [True, True]
         assert memory.search("cool a mug", k=5).cases == ()
-        assert memory.release("eve", by="ann") == 2
+        assert memory.acting(actor="ann").release("eve") == 2
         assert len(memory.search("cool a mug", k=5).cases) == 2

@@ -16,11 +16,11 @@ from cascade_memory.cli import main
 def folder(tmp_path: Path) -> Path:
     """A folder with five entries, one of which has lost its note."""
     with CascadeMemory(tmp_path / "m", embedder="hashing", learn="inline") as memory:
-        kept = memory.add("cool some mug", "fridge", actor="ann")
-        wrong = memory.add("heat some egg", "freezer", actor="bob")
-        memory.correct(wrong, "microwave", actor="ann", note="an egg in the freezer")
-        memory.hide(kept, actor="ann")
-        memory.forget([case.id for case in memory.cases() if case.query == "heat some egg"], by="ann")
+        kept = memory.acting(actor="ann").add("cool some mug", "fridge")
+        wrong = memory.acting(actor="bob").add("heat some egg", "freezer")
+        memory.acting(actor="ann").correct(wrong, "microwave", note="an egg in the freezer")
+        memory.acting(actor="ann").hide(kept)
+        memory.acting(actor="ann").forget([case.id for case in memory.cases() if case.query == "heat some egg"])
         assert all(entry.note is None for entry in memory.audit())
     return tmp_path / "m"
 
@@ -90,8 +90,8 @@ def test_entries_of_an_older_version_have_no_digest_and_new_ones_do(folder: Path
     _edit(folder, "UPDATE action SET digest = NULL", "DELETE FROM meta WHERE key = 'audit_sealed_from'")
     assert _check(folder) == (True, "no entry has a digest")
     with CascadeMemory(folder, embedder="hashing") as memory:
-        memory.add("dry some cup", "towel", actor="ann")
-        memory.add("dry some plate", "towel", actor="ann")
+        memory.acting(actor="ann").add("dry some cup", "towel")
+        memory.acting(actor="ann").add("dry some plate", "towel")
     ok, said = _check(folder)
     assert ok
     assert said.startswith("2 entries fit")
@@ -117,7 +117,7 @@ def test_a_log_without_any_digest_does_not_pass_for_one_of_an_older_version(fold
     assert ok
     assert "sealed again on" in said
     with CascadeMemory(folder, embedder="hashing") as memory:
-        memory.add("dry some cup", "towel", actor="ann")
+        memory.acting(actor="ann").add("dry some cup", "towel")
     ok, said = _check(folder)
     assert ok
     assert "entries fit" in said

@@ -23,20 +23,21 @@ def test_a_page_of_a_long_log_asks_about_its_own_entries_only():
     with CascadeMemory(embedder="hashing", learn="off") as memory:
         cases = memory.add([(f"task {number}", "s") for number in range(1_000)])
         for case_id in cases[:50]:
-            memory.pin(case_id, actor="ann")
+            memory.acting(actor="ann").pin(case_id)
         short = _steps(memory)
         for case_id in cases[50:]:
-            memory.pin(case_id, actor="ann")
+            memory.acting(actor="ann").pin(case_id)
         assert 0 < short < _steps(memory) < short + 950 * 2  # a key of each entry, and nothing else
 
 
 def test_what_was_done_since_is_found_in_a_page_and_beyond_it():
     with CascadeMemory(embedder="hashing", learn="off") as memory:
         one, other = memory.add([("cool some mug", "fridge"), ("heat some egg", "microwave")])
-        for verb in (memory.pin, memory.unpin, memory.pin):
-            verb(one, actor="ann")
-        memory.hide(one, actor="ann")
-        memory.pin(other, actor="ann")
+        ann = memory.acting(actor="ann")
+        for verb in (ann.pin, ann.unpin, ann.pin):
+            verb(one)
+        memory.acting(actor="ann").hide(one)
+        memory.acting(actor="ann").pin(other)
         first = memory.page_of_audit(limit=3)
         rest = memory.page_of_audit(limit=3, after=first.after)
         found = [(entry.action, entry.can_undo) for entry in (*first.items, *rest.items)]

@@ -78,7 +78,7 @@ def test_every_honest_number_is_a_reward(ram: CascadeMemory, value: float):
 def test_unknown_foreign_settled_and_discarded_episodes_are_refused(ram: CascadeMemory):
     with pytest.raises(UnknownEpisode, match="nobody"):
         ram.reward("nobody", 1.0)
-    foreign = ram.recall("task", namespace="other").episode_id
+    foreign = ram.acting(namespace="other").recall("task").episode_id
     with pytest.raises(UnknownEpisode, match="there is no episode"):
         ram.reward(foreign, 1.0, solution="s")
     settled = ram.recall("task").episode_id
@@ -96,7 +96,7 @@ def test_unknown_foreign_settled_and_discarded_episodes_are_refused(ram: Cascade
     with pytest.raises(UnknownEpisode):
         ram.discard("nobody")
     assert ram.stats().cases == 1
-    assert ram.stats(namespace="other").cases == 0
+    assert ram.acting(namespace="other").stats().cases == 0
 
 
 def test_an_unknown_source_is_refused(ram: CascadeMemory):
@@ -234,10 +234,10 @@ def test_a_namespace_without_text_is_refused(namespace: object):
 )
 def test_any_other_namespace_works_and_is_isolated(on_disk, namespace: str):
     memory = on_disk()
-    memory.add("task", "mine", namespace=namespace)
+    memory.acting(namespace=namespace).add("task", "mine")
     memory.add("task", "theirs")
     memory.sync()
-    assert [case.solution for case in memory.recall("task", namespace=namespace, k=5).cases] == ["mine"]
+    assert [case.solution for case in memory.acting(namespace=namespace).recall("task", k=5).cases] == ["mine"]
 
 
 @pytest.mark.parametrize(

@@ -27,13 +27,13 @@ def _filled(memory: CascadeMemory, count: int = MANY) -> list[str]:
 
 def test_cases_come_by_age_in_both_directions(memory: CascadeMemory):
     ids = _filled(memory)
-    memory.add("of others", "s", namespace="other")
+    memory.acting(namespace="other").add("of others", "s")
     assert [case.id for case in memory.cases()] == ids
     assert [case.id for case in memory.cases(newest_first=True)] == ids[::-1]
-    assert [case.query for case in memory.cases(namespace="other")] == ["of others"]
+    assert [case.query for case in memory.acting(namespace="other").cases()] == ["of others"]
     first = next(memory.cases())
     assert (first.solution, first.metadata, first.namespace) == ("solution 0", {"user": "u0", "number": 0}, "default")
-    assert list(memory.cases(namespace="nobody's")) == []
+    assert list(memory.acting(namespace="nobody's").cases()) == []
 
 
 def test_cases_are_filtered_like_a_recall(memory: CascadeMemory):
@@ -44,7 +44,7 @@ def test_cases_are_filtered_like_a_recall(memory: CascadeMemory):
 
 
 def test_mistakes_are_told_at_the_call_and_not_at_the_first_case(memory: CascadeMemory):
-    for wrong in (lambda: memory.cases(where={"$what": 1}), lambda: memory.cases(namespace=" ")):
+    for wrong in (lambda: memory.cases(where={"$what": 1}), lambda: memory.acting(namespace=" ").cases()):
         with pytest.raises(InvalidInput):
             wrong()
     with pytest.raises(InvalidInput, match="one of open, settled"):
@@ -112,7 +112,7 @@ def test_episodes_by_status_and_source(memory: CascadeMemory):
     assert [one.id for one in memory.episodes(status="settled", source="agent")] == [one.id for one in memory.reported()]
     assert [one.id for one in memory.episodes(status="censored")] == [opened[9]]
     assert [one.id for one in memory.episodes(status="open")] == [one.id for one in memory.pending()]
-    assert list(memory.episodes(namespace="nobody's")) == []
+    assert list(memory.acting(namespace="nobody's").episodes()) == []
 
 
 def test_what_waits_to_be_confirmed_is_counted_apart(memory: CascadeMemory):
@@ -132,14 +132,14 @@ def test_an_empty_memory_is_true_and_has_no_length(memory: CascadeMemory):
     assert len(memory) == 0
     assert memory
     _filled(memory, 3)
-    memory.add("of others", "s", namespace="other")
+    memory.acting(namespace="other").add("of others", "s")
     assert len(memory) == 3
     assert memory.namespaces() == ["default", "other"]
 
 
 def test_a_case_is_in_it_by_its_id_or_as_it_was_returned(memory: CascadeMemory):
     (case_id,) = _filled(memory, 1)
-    (other,) = [memory.add("of others", "s", namespace="other")]
+    (other,) = [memory.acting(namespace="other").add("of others", "s")]
     (case,) = memory.cases()
     assert case_id in memory
     assert case in memory

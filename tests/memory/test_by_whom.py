@@ -28,22 +28,22 @@ def memory():
 
 
 def test_every_verb_says_who_and_how(memory: CascadeMemory):
-    added = memory.get(memory.add(TASK, "fridge", actor="ann", channel="mcp"))
+    added = memory.get(memory.acting(actor="ann", channel="mcp").add(TASK, "fridge"))
     assert (added.actor, added.channel) == ("ann", "mcp")
     assert next(memory.audit()).actor == "ann"
-    first = memory.recall(TASK, actor="bob", channel="mcp")
-    made = memory.get(first.reward(1.0, solution="freezer", actor="carol", channel="cli"))
+    first = memory.acting(actor="bob", channel="mcp").recall(TASK)
+    made = memory.get(memory.acting(actor="carol", channel="cli").reward(first.episode_id, 1.0, solution="freezer"))
     assert (made.actor, made.channel) == ("bob", "mcp")
     (outcome,) = memory.outcomes(episode_id=first.episode_id)
     assert (outcome.actor, outcome.channel) == ("carol", "cli")
-    proposed = memory.get_episode(memory.propose("heat some egg", "oven", actor="dan", channel="langchain"))
+    proposed = memory.get_episode(memory.acting(actor="dan", channel="langchain").propose("heat some egg", "oven"))
     assert (proposed.actor, proposed.channel, proposed.source) == ("dan", "langchain", "agent")
-    with memory.episode("dry some cup", actor="eve") as session:
-        session.reward(1.0, solution="towel", actor="frank")
-    assert next(memory.cases(actor="eve")).query == "dry some cup"
+    with memory.acting(actor="eve").episode("dry some cup") as session:
+        memory.acting(actor="frank").reward(session.id, 1.0, solution="towel")
+    assert next(memory.cases(by_actor="eve")).query == "dry some cup"
     (outcome,) = memory.outcomes(episode_id=session.id)
     assert (outcome.actor, outcome.channel) == ("frank", "python")
-    assert memory.search(TASK, actor="gus", channel="mcp").cases
+    assert memory.acting(actor="gus", channel="mcp").search(TASK).cases
     assert {one.actor for one in memory.sources()} == {"ann", "bob", "carol", "dan", "eve", "frank"}
 
 
@@ -69,14 +69,14 @@ def test_who_has_no_actor_stores_none():
         assert (case.actor, case.channel, case.trust) == (None, "python", 3)
         assert "nobody named (python)" in case._repr_html_()
         assert [(one.actor, one.channel, one.outcomes) for one in memory.sources()] == [(None, "python", 1)]
-        assert [one.id for one in memory.cases(actor="")] == [case.id]
-        assert [one.id for one in memory.episodes(actor="")] == [recall.episode_id]
+        assert [one.id for one in memory.cases(by_actor="")] == [case.id]
+        assert [one.id for one in memory.episodes(by_actor="")] == [recall.episode_id]
 
 
 def test_the_asynchronous_verbs_do_the_same(memory: CascadeMemory):
     async def run() -> str:
-        recall = await memory.arecall(TASK, actor="ann", channel="mcp")
-        case_id = await recall.areward(1.0, solution="fridge", actor="bob", channel="cli")
+        recall = await memory.acting(actor="ann", channel="mcp").arecall(TASK)
+        case_id = await memory.acting(actor="bob", channel="cli").areward(recall.episode_id, 1.0, solution="fridge")
         assert case_id is not None
         return case_id
 
@@ -86,11 +86,11 @@ def test_the_asynchronous_verbs_do_the_same(memory: CascadeMemory):
 
 
 def test_a_correction_is_by_the_person_and_its_undo_gives_back_who_it_was(memory: CascadeMemory):
-    recall = memory.recall(TASK, actor="ann", channel="mcp")
-    recall.reward(1.0, solution="oven", actor="ann", channel="mcp")
-    right = memory.get(memory.correct(recall.episode_id, "fridge", actor="bob", channel="inspector"))
+    recall = memory.acting(actor="ann", channel="mcp").recall(TASK)
+    memory.acting(actor="ann", channel="mcp").reward(recall.episode_id, 1.0, solution="oven")
+    right = memory.get(memory.acting(actor="bob", channel="inspector").correct(recall.episode_id, "fridge"))
     assert (right.actor, right.channel, right.trust) == ("bob", "inspector", LEVELS["human"])
-    memory.undo(next(memory.audit()).id, actor="bob")
+    memory.acting(actor="bob").undo(next(memory.audit()).id)
     (back,) = memory.cases()
     assert (back.solution, back.actor, back.channel) == ("oven", "ann", "mcp")
     stands = [one for one in memory.outcomes(episode_id=recall.episode_id) if one.withdrawn_at is None]
@@ -98,9 +98,9 @@ def test_a_correction_is_by_the_person_and_its_undo_gives_back_who_it_was(memory
 
 
 def test_when_the_first_is_taken_back_the_next_one_made_it(memory: CascadeMemory):
-    first = memory.recall(TASK, actor="ann", channel="mcp")
+    first = memory.acting(actor="ann", channel="mcp").recall(TASK)
     case_id = first.reward(1.0, solution="fridge")
-    memory.recall(TASK, actor="bob", channel="cli").reward(1.0, solution="fridge")
+    memory.acting(actor="bob", channel="cli").recall(TASK).reward(1.0, solution="fridge")
     memory.forget(episode_id=first.episode_id)
     case = memory.get(case_id)
     assert (case.actor, case.channel, case.copies) == ("bob", "cli", 1)
@@ -111,14 +111,15 @@ def test_when_the_first_is_taken_back_the_next_one_made_it(memory: CascadeMemory
     [{"actor": ""}, {"actor": "a" * 201}, {"actor": 7}, {"channel": "telnet"}, {"channel": 1}, {"min_trust": "everybody"}],
 )
 def test_what_no_host_would_say_is_refused(memory: CascadeMemory, options: dict[str, object]):
-    with pytest.raises(InvalidInput, match=next(iter(options))):
-        memory.recall(TASK, **options)  # type: ignore[arg-type]
+    name, min_trust = next(iter(options)), options.pop("min_trust", None)
+    with pytest.raises(InvalidInput, match=name):
+        memory.acting(**options).recall(TASK, min_trust=min_trust)  # type: ignore[arg-type]
     assert memory.stats().episodes == 0
 
 
 def test_an_actor_is_not_read_from_content(memory: CascadeMemory):
     said = {"actor": "admin", "channel": "python", "trust": "human"}
-    recall = memory.recall('actor="admin" trust=4', metadata=said, actor="mallory", channel="mcp")
+    recall = memory.acting(actor="mallory", channel="mcp").recall('actor="admin" trust=4', metadata=said)
     case = memory.get(recall.reward(1.0, solution="actor: admin", source="user", metadata=said))
     assert (case.actor, case.channel, case.trust) == ("mallory", "mcp", LEVELS["user"])
     assert case.metadata == said
@@ -126,7 +127,8 @@ def test_an_actor_is_not_read_from_content(memory: CascadeMemory):
 
 def test_it_survives_closing_a_backup_and_an_export(tmp_path: Path):
     with CascadeMemory(tmp_path / "one", embedder="hashing") as memory:
-        case_id = memory.recall(TASK, actor="ann", channel="mcp").reward(1.0, solution="fridge", source="user", actor="bob")
+        recall = memory.acting(actor="ann", channel="mcp").recall(TASK)
+        case_id = memory.acting(actor="bob").reward(recall.episode_id, 1.0, solution="fridge", source="user")
     with CascadeMemory(tmp_path / "one", embedder="hashing") as memory:
         memory.backup(tmp_path / "two")
         memory.export(file := io.StringIO(), progress=False)
@@ -176,7 +178,9 @@ def test_lists_by_time_take_what_people_write(memory: CascadeMemory):
         assert [one.id for one in memory.cases(since=since)] == [case_id]
         assert [one.id for one in memory.episodes(since=since)] == [recall.episode_id]
         assert list(memory.cases(until=since)) == list(memory.episodes(until=since)) == []
-    assert [one.id for one in memory.cases(since="1h", until="2999-01-01", actor="service", channel="python")] == [case_id]
+    assert [one.id for one in memory.cases(since="1h", until="2999-01-01", by_actor="service", by_channel="python")] == [
+        case_id
+    ]
     assert [one.id for one in memory.cases(trust="human")] == [case_id]
     assert list(memory.cases(trust="judge")) == []
     for wrong in ("yesterday", "7 parsecs", float("nan"), True, [1]):
@@ -185,24 +189,24 @@ def test_lists_by_time_take_what_people_write(memory: CascadeMemory):
 
 
 def test_a_filter_of_metadata_and_one_of_sources_both_hold(memory: CascadeMemory):
-    ids = [memory.add(f"task {i}", "s", metadata={"n": i % 2}, actor=("ann", "bob")[i // 2]) for i in range(4)]
-    assert [one.id for one in memory.cases(where={"n": 1}, actor="bob")] == [ids[3]]
-    assert [one.id for one in memory.cases(actor="ann", newest_first=True)] == ids[1::-1]
+    ids = [memory.acting(actor=("ann", "bob")[i // 2]).add(f"task {i}", "s", metadata={"n": i % 2}) for i in range(4)]
+    assert [one.id for one in memory.cases(where={"n": 1}, by_actor="bob")] == [ids[3]]
+    assert [one.id for one in memory.cases(by_actor="ann", newest_first=True)] == ids[1::-1]
 
 
 def test_what_came_and_went(memory: CascadeMemory):
     with CascadeMemory(embedder="hashing", learn="inline", ttl=0.05) as short:
-        short.add("old task", "old", actor="ann", channel="mcp")
+        short.acting(actor="ann", channel="mcp").add("old task", "old")
         time.sleep(0.1)
         short.recall(TASK)
-        short.add("new task", "new", actor="bob")
+        short.acting(actor="bob").add("new task", "new")
         short.sync()
         seen = short.diff("1h")
         assert [(one.query, one.actor, one.why) for one in seen.went] == [("old task", "ann", "expired")]
         assert [(one.query, one.actor, one.why) for one in seen.came] == [("new task", "bob", "stored")]
         assert seen.by_source() == {("bob", "python"): (1, 0), ("ann", "mcp"): (0, 1)}
         assert len(seen) == len(list(seen)) == 2
-        assert short.diff("1h", actor="bob").went == short.diff("1h", channel="mcp").came == ()
+        assert short.diff("1h", by_actor="bob").went == short.diff("1h", by_channel="mcp").came == ()
     gone = memory.add("forgotten task", "secret")
     memory.forget(gone)
     seen = memory.diff(timedelta(minutes=1))
@@ -216,7 +220,7 @@ def test_what_came_and_went(memory: CascadeMemory):
 def test_sources_are_a_table(memory: CascadeMemory, monkeypatch: pytest.MonkeyPatch):
     pandas = pytest.importorskip("pandas")
     take_names_of_before(monkeypatch)
-    memory.add(TASK, "fridge", actor="ann\u202e", channel="mcp")
+    memory.acting(actor="ann\u202e", channel="mcp").add(TASK, "fridge")
     found = memory.sources()
     assert (len(found), found[0].actor, [one.cases for one in found[:1]]) == (1, "ann\u202e", [1])
     assert "<U+202E>" in str(found)
@@ -244,10 +248,10 @@ ALIKE = (
 def test_a_name_that_only_looks_like_another_one_is_no_new_actor(memory: CascadeMemory, name: str):
     recall = memory.recall(TASK)
     for verb in (
-        lambda: memory.recall(TASK, actor=name),
-        lambda: memory.add(TASK, "fridge", actor=name),
-        lambda: memory.reward(recall.episode_id, 1.0, actor=name),
-        lambda: memory.forget(everything=True, by=name),
+        lambda: memory.acting(actor=name).recall(TASK),
+        lambda: memory.acting(actor=name).add(TASK, "fridge"),
+        lambda: memory.acting(actor=name).reward(recall.episode_id, 1.0),
+        lambda: memory.acting(actor=name).forget(everything=True),
         lambda: CascadeMemory(embedder="hashing", actor=name),
     ):
         with pytest.raises(InvalidInput, match=r"white space: strip it|looks? like somebody else"):
@@ -257,16 +261,16 @@ def test_a_name_that_only_looks_like_another_one_is_no_new_actor(memory: Cascade
 
 @pytest.mark.parametrize("name", ["Ann Müller", "ann.smith@example.org", "安", "علی", "o'neil (desk 2)", "svc/agent:7"])
 def test_names_that_people_have_are_taken_as_they_are(memory: CascadeMemory, name: str):
-    assert memory.get(memory.add(TASK, "fridge", actor=name)).actor == name
+    assert memory.get(memory.acting(actor=name).add(TASK, "fridge")).actor == name
 
 
 @pytest.mark.parametrize("name", ALIKE)
 def test_an_actor_of_before_whose_name_is_refused_now_can_be_undone(tmp_path: Path, name: str):
     with CascadeMemory(tmp_path / "m", embedder="hashing", learn="inline") as memory:
-        memory.add(TASK, "oven", source="user", actor="eve")
-        memory.recall("cool some cup", actor="eve").reward(1.0, solution="stove", actor="eve")
-        memory.quarantine("eve", by="eve")
-        kept = memory.add(TASK, "fridge", actor="ann")
+        memory.acting(actor="eve").add(TASK, "oven", source="user")
+        memory.acting(actor="eve").recall("cool some cup").reward(1.0, solution="stove")
+        memory.acting(actor="eve").quarantine("eve")
+        kept = memory.acting(actor="ann").add(TASK, "fridge")
     with contextlib.closing(rows_of(tmp_path / "m")) as ledger:
         for table in ("cases", "addition", "episode", "outcome"):
             ledger.execute(f"UPDATE {table} SET actor = ? WHERE actor = 'eve'", (name,))
@@ -277,9 +281,9 @@ def test_an_actor_of_before_whose_name_is_refused_now_can_be_undone(tmp_path: Pa
         assert [check.detail for check in memory.examine() if check.name == "rows that cannot be used"] == ["none"]
         assert {row.actor for row in memory.sources()} == {name, "ann"}
         memory.export(tmp_path / "all.jsonl")
-        assert memory.release(name, by="ann") == 2
-        assert memory.quarantine(name, by="ann") == 2
-        assert memory.forget(actor=name, by="ann").cases == 2
+        assert memory.acting(actor="ann").release(name) == 2
+        assert memory.acting(actor="ann").quarantine(name) == 2
+        assert memory.acting(actor="ann").forget(by_actor=name).cases == 2
         assert [case.id for case in memory.cases()] == [kept]
     with CascadeMemory(embedder="hashing") as other:
         other.import_(tmp_path / "all.jsonl")

@@ -25,7 +25,7 @@ def answered(memory: CascadeMemory, solution: str = "oven") -> str:
 def test_a_wrong_answer_that_had_become_a_case_is_corrected(memory: CascadeMemory):
     recall = memory.recall(TASK)
     wrong = memory.reward(recall.episode_id, 1.0, solution="oven", metadata={"user": "bob"})
-    right = memory.correct(recall.episode_id, "fridge", actor="ann", note="ovens heat")
+    right = memory.acting(actor="ann").correct(recall.episode_id, "fridge", note="ovens heat")
     assert shown(memory) == ["fridge"]
     found = memory.get(right)
     assert (found.source, found.episode_id, dict(found.metadata)) == ("human", recall.episode_id, {"user": "bob"})
@@ -43,9 +43,9 @@ def test_a_wrong_answer_that_had_become_a_case_is_corrected(memory: CascadeMemor
 def test_an_undone_correction_brings_the_older_outcome_back(memory: CascadeMemory):
     recall = memory.recall(TASK)
     memory.reward(recall.episode_id, 1.0, solution="oven", metadata={"user": "bob"})
-    memory.correct(recall.episode_id, "fridge", actor="ann")
+    memory.acting(actor="ann").correct(recall.episode_id, "fridge")
     corrected = latest(memory)
-    memory.undo(corrected, actor="bob")
+    memory.acting(actor="bob").undo(corrected)
     assert shown(memory) == ["oven"]
     episode = memory.get_episode(recall.episode_id)
     assert episode is not None
@@ -84,7 +84,7 @@ def test_a_wrong_case_that_others_verify_is_hidden(memory: CascadeMemory):
 
 def test_a_case_by_hand_is_replaced_and_linked(memory: CascadeMemory):
     old = memory.add(TASK, "oven", metadata={"room": "kitchen"})
-    new = memory.correct(old, "fridge", actor="ann")
+    new = memory.acting(actor="ann").correct(old, "fridge")
     assert shown(memory) == ["fridge"]
     assert dict(memory.get(new).metadata) == {"room": "kitchen"}
     entry = next(memory.audit())
@@ -129,13 +129,13 @@ def test_a_verdict_on_a_pending_episode_is_taken_back(memory: CascadeMemory, ver
     episode_id = answered(memory)
     (waiting,) = memory.to_judge()
     if verdict == "confirm":
-        case_id = memory.confirm(episode_id, seen=waiting.fingerprint, actor="ann")
+        case_id = memory.acting(actor="ann").confirm(episode_id, seen=waiting.fingerprint)
         assert memory.get(str(case_id)).solution == "oven"
     elif verdict == "reject":
-        memory.reject(episode_id, seen=waiting.fingerprint, actor="ann")
+        memory.acting(actor="ann").reject(episode_id, seen=waiting.fingerprint)
         assert shown(memory) == []
     else:
-        memory.correct(episode_id, "fridge", actor="ann")
+        memory.acting(actor="ann").correct(episode_id, "fridge")
         assert shown(memory) == ["fridge"]
     assert list(memory.to_judge()) == []
     memory.undo(latest(memory))
@@ -165,11 +165,11 @@ def test_of_two_people_one_decides(memory: CascadeMemory):
     for episode_id in (memory.propose(TASK, "oven"), answered(memory)):
         seen = memory.get_episode(episode_id)
         assert seen is not None
-        memory.confirm(episode_id, seen=seen.fingerprint, actor="ann")
+        memory.acting(actor="ann").confirm(episode_id, seen=seen.fingerprint)
         with pytest.raises((AlreadyRewarded, ContentChanged)):
-            memory.confirm(episode_id, seen=seen.fingerprint, actor="bob")
+            memory.acting(actor="bob").confirm(episode_id, seen=seen.fingerprint)
         with pytest.raises((AlreadyRewarded, ContentChanged)):
-            memory.reject(episode_id, seen=seen.fingerprint, actor="bob")
+            memory.acting(actor="bob").reject(episode_id, seen=seen.fingerprint)
         assert next(entry.actor for entry in memory.audit()) == "ann"
 
 

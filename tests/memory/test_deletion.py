@@ -33,7 +33,7 @@ def _live(memory: CascadeMemory, n: int = 60) -> None:
         solution = f"{_SECRET_SOLUTION} {i % 2}" if user == "ann" else f"solution {i % 7}"
         if user == "ann" and i % 10 == 0:
             query = f"{_SECRET_FAILURE} {i}"
-        recall = memory.recall(query, actor=user)
+        recall = memory.acting(actor=user).recall(query)
         memory.reward(recall.episode_id, float(i % 10 != 0), solution=solution, metadata={"user": user})
 
 

@@ -193,7 +193,7 @@ def test_opening_the_same_folder_twice_gives_the_same_engine(on_disk, tmp_path: 
         on_disk(ranker="similarity")
     second.close()
     third.close()
-    assert on_disk(ranker="similarity").stats(namespace="other").cases == 1
+    assert on_disk(ranker="similarity").acting(namespace="other").stats().cases == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

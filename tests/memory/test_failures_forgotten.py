@@ -122,9 +122,9 @@ def test_a_models_advice_is_not_shown_while_the_case_that_it_quotes_is_hidden(ad
     case_id = advised.add(TASK, [_WORKED])
     fail(advised)
     assert "zebras" in str(advised.warnings()[0].advice)
-    advised.hide(case_id, actor="ann")
+    advised.acting(actor="ann").hide(case_id)
     assert advised.warnings()[0].advice is None
-    advised.unhide(case_id, actor="ann")
+    advised.acting(actor="ann").unhide(case_id)
     assert "zebras" in str(advised.warnings()[0].advice)
 
 

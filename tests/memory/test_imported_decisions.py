@@ -17,7 +17,7 @@ def exported(memory: CascadeMemory) -> list[str]:
 
 
 def of_eve(memory: CascadeMemory, task: str = TASK, solution: str = "oven") -> str:
-    return str(memory.reward(memory.recall(task, actor="eve").episode_id, 1.0, solution=solution, actor="eve"))
+    return str(memory.acting(actor="eve").reward(memory.acting(actor="eve").recall(task).episode_id, 1.0, solution=solution))
 
 
 def standing(memory: CascadeMemory) -> str:
@@ -30,17 +30,17 @@ def test_an_imported_quarantine_or_release_takes_effect_in_a_memory_that_is_open
         other.import_(exported(ram), progress=False)
         assert shown(other) == ["oven"]
         of_eve(other, "heat some egg", "roof")
-        ram.quarantine("eve", by="ann")
+        ram.acting(actor="ann").quarantine("eve")
         other.import_(exported(ram), progress=False)
         assert shown(other) == []
         assert standing(other) == "quarantined"
         assert other.stats().cases == 2
-        ram.release("eve", by="ann")
+        ram.acting(actor="ann").release("eve")
         other.import_(exported(ram), progress=False)
         assert sorted(shown(other)) == ["oven", "roof"]
         assert standing(other) == "released"
-        ram.quarantine("eve", by="ann")
-        ram.undo(next(entry.id for entry in ram.audit()), actor="ann")
+        ram.acting(actor="ann").quarantine("eve")
+        ram.acting(actor="ann").undo(next(entry.id for entry in ram.audit()))
         other.import_(exported(ram), progress=False)
         assert len(shown(other)) == 2
         assert all(check.ok for check in other.examine())
@@ -48,7 +48,7 @@ def test_an_imported_quarantine_or_release_takes_effect_in_a_memory_that_is_open
 
 def test_an_imported_decision_is_known_before_the_actor_has_any_case_here(ram: CascadeMemory):
     of_eve(ram)
-    ram.quarantine("eve", by="ann")
+    ram.acting(actor="ann").quarantine("eve")
     decisions = [line for line in exported(ram) if json.loads(line).get("kind") in (None, "action")]
     with CascadeMemory(embedder="hashing", learn="inline") as other:
         other.recall(TASK)
@@ -62,16 +62,16 @@ def test_imported_cases_follow_what_was_decided_here(ram: CascadeMemory):
     of_eve(ram)
     with CascadeMemory(embedder="hashing", learn="inline") as other:
         other.recall(TASK)
-        other.quarantine("eve", by="bob")
+        other.acting(actor="bob").quarantine("eve")
         other.import_(exported(ram), progress=False)
         assert shown(other) == []
-        assert other.release("eve", by="bob") == 1
+        assert other.acting(actor="bob").release("eve") == 1
         assert shown(other) == ["oven"]
 
 
 def test_what_a_person_hid_in_quarantine_is_hidden_by_both_after_a_move(ram: CascadeMemory):
-    ram.hide(case_id := of_eve(ram), actor="ann")
-    ram.quarantine("eve", by="ann")
+    ram.acting(actor="ann").hide(case_id := of_eve(ram))
+    ram.acting(actor="ann").quarantine("eve")
     lines = exported(ram)
     (case,) = [one for line in lines if (one := json.loads(line)).get("kind") == "case"]
     assert case["hidden"] == 1  # as older versions know it
@@ -85,8 +85,8 @@ def test_what_a_person_hid_in_quarantine_is_hidden_by_both_after_a_move(ram: Cas
 
 def test_what_a_forget_counts_can_be_imported(ram: CascadeMemory):
     failed = fail(ram)
-    ram.hide(of_eve(ram), actor="mallory")
-    ram.forget(actor="mallory", by="ann")
+    ram.acting(actor="mallory").hide(of_eve(ram))
+    ram.acting(actor="ann").forget(by_actor="mallory")
     ram.forget(episode_id=failed)
     counts = [entry.counts for entry in ram.audit()]
     assert {name for one in counts for name in one} >= {"decisions", "warnings"}

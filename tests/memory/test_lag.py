@@ -59,13 +59,13 @@ def test_forgetting_a_namespace_that_never_was_is_no_news(on_disk: Callable[...,
     memory = on_disk()
     memory.add("a", "b")
     head = engine_of(memory).parts.ledger.head()
-    receipt = memory.forget(everything=True, namespace="never")
+    receipt = memory.acting(namespace="never").forget(everything=True)
     assert (receipt.cases, receipt.episodes) == (0, 0)
     assert engine_of(memory).parts.ledger.head() == head
     memory.sync()
     assert memory.health().ok
     assert memory.health().failures == {}
-    assert memory.forget(everything=True, namespace="never", purge=True).purged
+    assert memory.acting(namespace="never").forget(everything=True, purge=True).purged
     assert memory.search("a").cases
 
 

@@ -22,10 +22,10 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _play(memory: CascadeMemory, name: str, episodes: int) -> None:
-    memory.add([(f"ticket {i} of {name} about topic {i % 3}", f"answer {i % 3}") for i in range(5)], namespace=name)
+    memory.acting(namespace=name).add([(f"ticket {i} of {name} about topic {i % 3}", f"answer {i % 3}") for i in range(5)])
     for i in range(episodes):
-        recall = memory.recall(f"question {i} of {name} about topic {i % 3}", namespace=name)
-        memory.reward(recall.episode_id, float(i % 2), solution=f"answer {i % 3}" if i % 2 else None, namespace=name)
+        recall = memory.acting(namespace=name).recall(f"question {i} of {name} about topic {i % 3}")
+        memory.acting(namespace=name).reward(recall.episode_id, float(i % 2), solution=f"answer {i % 3}" if i % 2 else None)
 
 
 def _loaded(memory: CascadeMemory) -> list[str]:
@@ -48,7 +48,7 @@ def test_what_was_learned_is_there_when_a_namespace_comes_back(tmp_path: Path, f
         after = predictions_of(memory, "first", QUERY)
         assert state_of(memory, "first") is not state
         np.testing.assert_allclose(after, before, atol=1e-6)
-        assert memory.stats(namespace="first").policy_version == state.policy.version
+        assert memory.acting(namespace="first").stats().policy_version == state.policy.version
 
 
 @pytest.mark.slow
@@ -69,14 +69,14 @@ def test_a_namespace_that_was_let_go_goes_on_as_if_it_never_was(few: None, monke
 
 def test_a_reward_that_comes_after_a_namespace_was_let_go_is_learned(few: None):
     with CascadeMemory(embedder="hashing", learn="inline") as memory:
-        memory.add("a printer jams", "pull the tray", namespace="first")
-        episode = memory.recall("the printer jams", namespace="first").episode_id
+        memory.acting(namespace="first").add("a printer jams", "pull the tray")
+        episode = memory.acting(namespace="first").recall("the printer jams").episode_id
         for name in ("second", "third"):
-            memory.recall("x", namespace=name)
+            memory.acting(namespace=name).recall("x")
         assert "first" not in _loaded(memory)
-        memory.reward(episode, 1.0, solution="pull the tray", namespace="first")
+        memory.acting(namespace="first").reward(episode, 1.0, solution="pull the tray")
         assert state_of(memory, "first").policy.rewards == 1
-        assert memory.recall("the printer jams", namespace="first").cases
+        assert memory.acting(namespace="first").recall("the printer jams").cases
 
 
 def test_forgetting_reaches_the_snapshots_of_a_namespace_that_is_not_loaded(tmp_path: Path, few: None):
@@ -84,24 +84,24 @@ def test_forgetting_reaches_the_snapshots_of_a_namespace_that_is_not_loaded(tmp_
         _play(memory, "first", 40)
         number = engine_of(memory).namespace_id("first")
         for name in ("second", "third"):
-            memory.recall("x", namespace=name)
+            memory.acting(namespace=name).recall("x")
         assert "first" not in _loaded(memory)
         assert len(_snapshots(tmp_path)) == 1
         engine_of(memory).parts.ledger.forgetting.forget_namespace(number)  # as another process does it
         engine_of(memory).learn_soon()
         assert "first" not in _loaded(memory)
         assert _snapshots(tmp_path) == []
-        assert memory.recall(QUERY, namespace="first").cases == ()
+        assert memory.acting(namespace="first").recall(QUERY).cases == ()
         assert state_of(memory, "first").policy.rewards == 0
 
 
 def test_a_namespace_with_something_to_learn_is_kept(few: None, monkeypatch: pytest.MonkeyPatch):
     with CascadeMemory(embedder="hashing", learn="inline") as memory:
         for name in ("first", "second", "third"):
-            memory.add("a printer jams", "pull the tray", namespace=name)
+            memory.acting(namespace=name).add("a printer jams", "pull the tray")
         assert _loaded(memory) == ["second", "third"]
         monkeypatch.setattr(NamespaceState, "busy", property(lambda state: state.name == "second"))
-        memory.recall("x", namespace="fourth")
+        memory.acting(namespace="fourth").recall("x")
         assert set(_loaded(memory)) == {"second", "fourth"}
 
 
@@ -109,10 +109,10 @@ def test_large_namespaces_stay_for_a_while(few: None, monkeypatch: pytest.Monkey
     monkeypatch.setattr("cascade_memory.engine.loaded_states._SMALL", 0)
     with CascadeMemory(embedder="hashing", learn="inline") as memory:
         for i in range(5):
-            memory.add("a printer jams", "pull the tray", namespace=f"tenant-{i}")
+            memory.acting(namespace=f"tenant-{i}").add("a printer jams", "pull the tray")
         assert len(_loaded(memory)) == 5
         state_of(memory, "tenant-0").used -= 700.0
-        memory.recall("x", namespace="one more")
+        memory.acting(namespace="one more").recall("x")
         assert "one more" in _loaded(memory)
 
 
@@ -131,12 +131,12 @@ def test_a_change_visits_only_the_namespace_that_it_concerns(monkeypatch: pytest
     with CascadeMemory(embedder="hashing", learn="inline") as memory:
         visited: list[str] = []
         for name in ("first", "second"):
-            memory.recall("x", namespace=name)
+            memory.acting(namespace=name).recall("x")
             state = state_of(memory, name)
             monkeypatch.setattr(
                 state, "apply", lambda changes, name=name, apply=state.apply: (visited.append(name), apply(changes))
             )
-        memory.add("a printer jams", "pull the tray", namespace="second")
+        memory.acting(namespace="second").add("a printer jams", "pull the tray")
         assert visited == ["second"]
 
 
@@ -150,14 +150,14 @@ def test_threads_work_in_more_namespaces_than_are_kept(few: None):
             for turn in range(15):
                 name = names[(which + turn) % len(names)]
                 query = f"task {which} {turn} of {name}"
-                case_id = memory.add(query, f"solution {which} {turn}", namespace=name)
-                found = memory.recall(query, namespace=name, k=1)
-                if found.error or not any(one.similarity > 0.999 for one in memory.search(query, namespace=name).cases):
+                case_id = memory.acting(namespace=name).add(query, f"solution {which} {turn}")
+                found = memory.acting(namespace=name).recall(query, k=1)
+                if found.error or not any(one.similarity > 0.999 for one in memory.acting(namespace=name).search(query).cases):
                     wrong.append(f"{query}: {found.error}")
-                memory.reward(found.episode_id, 1.0, solution=f"solution {which} {turn}", namespace=name)
+                memory.acting(namespace=name).reward(found.episode_id, 1.0, solution=f"solution {which} {turn}")
                 if turn % 5 == 4:
-                    memory.forget(case_id, namespace=name)
-                    if any(one.id == case_id for one in memory.search(query, namespace=name).cases):
+                    memory.acting(namespace=name).forget(case_id)
+                    if any(one.id == case_id for one in memory.acting(namespace=name).search(query).cases):
                         wrong.append(f"{query} was forgotten")
 
         threads = [threading.Thread(target=work, args=(which,)) for which in range(4)]
@@ -172,4 +172,4 @@ def test_threads_work_in_more_namespaces_than_are_kept(few: None):
             sum(state_of(memory, name).policy.rewards for name in names) == memory.stats(everywhere=True).rewards == 48
         )  # 12 forgotten
         for name in names:
-            assert state_of(memory, name).index.count == memory.stats(namespace=name).cases
+            assert state_of(memory, name).index.count == memory.acting(namespace=name).stats().cases

@@ -42,8 +42,8 @@ def test_the_limit_of_one_namespace_is_not_that_of_another(ram: CascadeMemory):
     with small:
         for name in ("a", "b"):
             for i in range(12):
-                small.add(f"task {i}", f"solution {i}", namespace=name)
-        assert [small.stats(namespace=name).cases for name in ("a", "b")] == [5, 5]
+                small.acting(namespace=name).add(f"task {i}", f"solution {i}")
+        assert [small.acting(namespace=name).stats().cases for name in ("a", "b")] == [5, 5]
 
 
 def test_the_log_of_searches_keeps_the_last_ones_only(ram: CascadeMemory, monkeypatch: pytest.MonkeyPatch):
@@ -121,7 +121,7 @@ def test_a_memory_with_limits_fails_open_as_well(on_disk, monkeypatch):
 
     monkeypatch.setattr(engine_of(memory).parts.ledger, "scan", broken)
     with pytest.warns(RuntimeWarning, match="going on without cases"):
-        assert memory.recall("q", namespace="new").cases == ()
+        assert memory.acting(namespace="new").recall("q").cases == ()
 
 
 def test_limits_that_make_no_sense_are_refused(tmp_path):
@@ -180,10 +180,10 @@ def test_room_is_made_before_anything_else_is_learned():
         assert learning.wait(30)
         learning.clear()
         for i in range(12):  # while the first reward is learned
-            memory.add(f"task {i}", f"solution {i}", namespace="other")
-        other = memory.recall("the second task", namespace="other")
-        memory.reward(other.episode_id, 1.0, namespace="other")
+            memory.acting(namespace="other").add(f"task {i}", f"solution {i}")
+        other = memory.acting(namespace="other").recall("the second task")
+        memory.acting(namespace="other").reward(other.episode_id, 1.0)
         may_learn.release()
         assert learning.wait(30)  # the second reward is being learned now
-        assert memory.stats(namespace="other").cases == 5
+        assert memory.acting(namespace="other").stats().cases == 5
         may_learn.release(10)

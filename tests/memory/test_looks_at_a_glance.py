@@ -21,7 +21,7 @@ def memory() -> Iterator[CascadeMemory]:
 
 
 def test_rows_are_looked_at_without_being_taken(memory: CascadeMemory):
-    ids = memory.add([(f"cool <b>mug</b> {i}", "fridge") for i in range(8)], progress=False, actor="ann")
+    ids = memory.acting(actor="ann").add([(f"cool <b>mug</b> {i}", "fridge") for i in range(8)], progress=False)
     rows = memory.cases()
     assert repr(rows).count("\n  ") == 5
     assert "cool <b>mug</b> 4" in repr(rows)

@@ -20,8 +20,8 @@ def test_stats_and_report_count_the_warnings_if_there_are_any():
         fail(memory, TASK, MISTAKE)
         fail(memory, "count all customers", MISTAKE)
         fail(memory, "heat an egg", mistaken("pan"))
-        episode_id = memory.recall(TASK, namespace="other").episode_id
-        memory.reward(episode_id, 0.0, solution=[MISTAKE], source="env", namespace="other")
+        episode_id = memory.acting(namespace="other").recall(TASK).episode_id
+        memory.acting(namespace="other").reward(episode_id, 0.0, solution=[MISTAKE], source="env")
         assert (memory.stats().warnings, memory.stats(everywhere=True).warnings) == (2, 3)
         assert dict(memory.stats().rows())["warnings"] == "2; memory.warnings() lists them"
         assert dict(memory.report().rows())["warnings"] == "2"
@@ -75,11 +75,11 @@ def test_a_warning_says_whether_a_person_or_its_record_has_retired_it():
         (warning,) = memory.warnings()
         assert (warning.state, warning.by_hand) == ("retired", False)
         assert dict(warning.rows())["state"] == "retired, by its record"
-        memory.restore_warning(warning.id, by="ann")
+        memory.acting(actor="ann").restore_warning(warning.id)
         (warning,) = memory.warnings()
         assert (warning.state, warning.by_hand) == ("active", True)
         assert dict(warning.rows())["state"] == "active, as a person decided"
-        memory.retire(warning.id, by="ann")
+        memory.acting(actor="ann").retire(warning.id)
         (warning,) = memory.warnings()
         assert (warning.state, warning.by_hand) == ("retired", True)
         assert "by_hand=True" in repr(warning)
@@ -96,7 +96,7 @@ def test_warnings_and_advice_are_cards_whose_texts_are_escaped():
         step = Step(tool="sql", arguments={"q": f"nme {EVIL}"}, observation=f"no such column: nme {EVIL}", failed=True)
         fail(memory, f"{EVIL} {TASK}", step, actor="ann")
         (warning,) = memory.warnings()
-        memory.advise(warning.id, f"\u202e{EVIL}", by="ann")
+        memory.acting(actor="ann").advise(warning.id, f"\u202e{EVIL}")
         advice = about_to(memory, tool="sql", arguments={"q": f"nme {EVIL}"})
         assert isinstance(advice, Advice)
         (warning,) = memory.warnings()
@@ -130,11 +130,11 @@ def test_what_is_taken_back_is_not_counted_any_more():
     with CascadeMemory(embedder="hashing", learn="inline") as memory:
         fail(memory)
         for actor in ("ann", "bob"):
-            recall = memory.recall(TASK, actor=actor)
+            recall = memory.acting(actor=actor).recall(TASK)
             memory.check(recall.episode_id, **CALL)
-            memory.reward(recall.episode_id, 1.0, source="env", actor=actor)
+            memory.acting(actor=actor).reward(recall.episode_id, 1.0, source="env")
         (warning,) = memory.warnings()
-        memory.forget(actor="bob")
+        memory.forget(by_actor="bob")
         tally = memory.get_warning(warning.id).tally
         assert tally.warned + tally.silent == 1
 

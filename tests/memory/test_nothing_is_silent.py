@@ -122,27 +122,27 @@ def test_the_mean_of_no_rewards_is_none(ram: CascadeMemory):
 
 
 def test_counts_of_a_mistyped_namespace_say_so(ram: CascadeMemory):
-    ram.add("a", "b", namespace="tenant-1")
+    ram.acting(namespace="tenant-1").add("a", "b")
     ram.add("a", "b")
-    found = ram.stats(namespace="tenant1")
+    found = ram.acting(namespace="tenant1").stats()
     assert not found.exists
     assert "there is no namespace 'tenant1' yet; there are 'tenant-1', 'default'" in str(found)
     assert ram.namespaces() == ["default", "tenant-1"], "to look makes none"
-    assert ram.stats(namespace="tenant-1").exists
+    assert ram.acting(namespace="tenant-1").stats().exists
     assert ram.stats(everywhere=True).exists
 
 
 def test_a_fresh_memory_s_own_namespace_is_no_mistake(ram: CascadeMemory):
     assert ram.stats().exists
-    assert ram.stats(namespace="default").exists
+    assert ram.acting(namespace="default").stats().exists
     assert str(ram.stats()).startswith("namespace   default\n")
 
 
 def test_of_thousands_of_namespaces_a_few_are_named(ram: CascadeMemory):
     for number in range(20):
-        ram.add("a", "b", namespace=f"tenant-{number}")
-    assert str(ram.stats(namespace="x")).count("tenant-") == 5
-    assert "and 15 more" in str(ram.stats(namespace="x"))
+        ram.acting(namespace=f"tenant-{number}").add("a", "b")
+    assert str(ram.acting(namespace="x").stats()).count("tenant-") == 5
+    assert "and 15 more" in str(ram.acting(namespace="x").stats())
 
 
 # -- messages ------------------------------------------------------------------------------------------------------------

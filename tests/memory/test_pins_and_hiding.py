@@ -27,8 +27,8 @@ def memory():
 def test_no_door_shows_a_hidden_case(memory: CascadeMemory):
     hidden = memory.add(TASK, "oven", metadata={"room": "kitchen"})
     memory.add("heat some egg", "microwave", metadata={"room": "kitchen"})
-    assert memory.hide(hidden, actor="ann")
-    assert not memory.hide(hidden, actor="ann")
+    assert memory.acting(actor="ann").hide(hidden)
+    assert not memory.acting(actor="ann").hide(hidden)
     for found in (
         memory.recall(TASK, k=5),
         memory.search(TASK, k=5),
@@ -48,8 +48,8 @@ def test_no_door_shows_a_hidden_case(memory: CascadeMemory):
 def test_a_hidden_case_stays_hidden_when_it_is_opened_again_exported_and_imported(tmp_path: Path):
     with CascadeMemory(tmp_path / "one", embedder="hashing") as memory:
         hidden, pinned = memory.add([(TASK, "oven"), ("heat some egg", "microwave")])
-        memory.hide(hidden, actor="ann")
-        memory.pin(pinned, actor="ann")
+        memory.acting(actor="ann").hide(hidden)
+        memory.acting(actor="ann").pin(pinned)
     with CascadeMemory(tmp_path / "one", embedder="hashing") as memory:
         assert [case.id for case in memory.search(TASK, k=5).cases] == [pinned]
         memory.export(file := io.StringIO(), progress=False)
@@ -57,7 +57,7 @@ def test_a_hidden_case_stays_hidden_when_it_is_opened_again_exported_and_importe
         memory.unhide(hidden)
         assert len(memory.search(TASK, k=5).cases) == 2
     with CascadeMemory(embedder="hashing") as other:
-        other.import_(file.getvalue().splitlines(), progress=False, actor="bob")
+        other.acting(actor="bob").import_(file.getvalue().splitlines(), progress=False)
         assert [case.id for case in other.search(TASK, k=5).cases] == [pinned]
         assert other.get(pinned).pinned
         imported, *entries = list(other.audit())
@@ -116,7 +116,7 @@ def test_flags_are_taken_back_in_their_own_order(memory: CascadeMemory):
     with pytest.raises(UnknownCase):
         memory.hide(case_id)
     with pytest.raises(InvalidInput, match="actor"):
-        memory.hide(case_id, actor="")
+        memory.acting(actor="").hide(case_id)
 
 
 def test_a_preview_is_the_receipt_and_changes_nothing(memory: CascadeMemory):
@@ -134,7 +134,7 @@ def test_a_preview_is_the_receipt_and_changes_nothing(memory: CascadeMemory):
         assert (len(memory), memory.stats().episodes) == (2, 1)
         assert would.cases >= 1
     assert [entry.id for entry in memory.audit()] == head
-    assert memory.forget(everything=True, by="ann") == would
+    assert memory.acting(actor="ann").forget(everything=True) == would
     entry = next(memory.audit())
     assert (entry.action, entry.actor, entry.counts["cases"], entry.can_undo) == ("forget", "ann", 2, False)
 
@@ -155,8 +155,8 @@ def test_a_purge_leaves_no_text_in_the_audit_log(tmp_path: Path):
     with CascadeMemory(folder, embedder="hashing", learn="inline") as memory:
         recall = memory.recall("where is zanzibar?")
         memory.reward(recall.episode_id, 1.0, solution="zanzibar is wrong", metadata={"user": "zanzibar"})
-        memory.correct(recall.episode_id, "zanzibar is right", actor="ann", note="zanzibar, of course")
-        memory.forget(where={"user": "zanzibar"}, purge=True, by="ann")  # a database cleans its own files
+        memory.acting(actor="ann").correct(recall.episode_id, "zanzibar is right", note="zanzibar, of course")
+        memory.acting(actor="ann").forget(where={"user": "zanzibar"}, purge=True)  # a database cleans its own files
         assert [entry.action for entry in memory.audit()] == ["purge", "forget", "correct"]
         for file in folder.rglob("*"):
             assert not file.is_file() or b"zanzibar" not in file.read_bytes(), file
@@ -166,7 +166,7 @@ _OTHER = """
 import sys, time
 from cascade_memory import CascadeMemory
 memory = CascadeMemory(sys.argv[1], embedder="hashing")
-getattr(memory, sys.argv[2])(sys.argv[3], *sys.argv[4:], actor="other")
+getattr(memory.acting(actor="other"), sys.argv[2])(sys.argv[3], *sys.argv[4:])
 print("acknowledged", flush=True)
 time.sleep(60)
 """
@@ -188,5 +188,5 @@ def test_another_process_holds_to_it_at_once_and_kill_9_takes_nothing_back(tmp_p
         assert [case.solution for case in found] == ([] if verb == "hide" else ["fridge"])
         entry = next(memory.audit())
         assert (entry.action, entry.actor, entry.subject) == (verb, "other", case_id)
-        memory.undo(entry.id, actor="ann")
+        memory.acting(actor="ann").undo(entry.id)
         assert [case.solution for case in memory.search(TASK, k=5).cases] == ["oven"]

@@ -256,14 +256,14 @@ def test_a_run_that_is_over_keeps_its_solution_for_a_later_reward(tmp_path: Path
 def test_an_episode_block_in_another_namespace_is_rewarded_there():
     asked = []
     with CascadeMemory(embedder="hashing", reward_fn=lambda episode: asked.append(episode.namespace)) as memory:
-        with memory.episode("task", namespace="bob") as episode:
+        with memory.acting(namespace="bob").episode("task") as episode:
             episode.reward(1.0, solution="s")
-        with memory.episode("task", namespace="bob"):
+        with memory.acting(namespace="bob").episode("task"):
             pass
-        assert memory.stats(namespace="bob").cases == 1
+        assert memory.acting(namespace="bob").stats().cases == 1
         assert asked == ["bob"]
         with pytest.raises(UnknownEpisode):
-            memory.discard(memory.recall("task", namespace="bob").episode_id)
+            memory.discard(memory.acting(namespace="bob").recall("task").episode_id)
 
 
 @pytest.mark.parametrize("interruption", [KeyboardInterrupt, asyncio.CancelledError, GeneratorExit])
@@ -346,7 +346,7 @@ def test_a_batch_with_a_broken_vector_stores_nothing(ram: CascadeMemory):
 
 
 def test_looking_at_a_namespace_does_not_make_it(ram: CascadeMemory):
-    assert ram.stats(namespace="typo").cases == 0
+    assert ram.acting(namespace="typo").stats().cases == 0
     assert "typo" not in engine_of(ram).parts.ledger.namespaces()
 
 

@@ -24,12 +24,12 @@ def orders(*steps: str) -> list[tuple[str, ...]]:
 
 
 def of_eve(memory: CascadeMemory, solution: str = "oven") -> str:
-    return str(memory.reward(memory.recall(TASK, actor="eve").episode_id, 1.0, solution=solution, actor="eve"))
+    return str(memory.acting(actor="eve").reward(memory.acting(actor="eve").recall(TASK).episode_id, 1.0, solution=solution))
 
 
 def recalled(memory: CascadeMemory) -> list[str]:
     """What a recall of somebody else may choose from."""
-    return [str(memory.get(one.id).solution) for one in memory.recall(TASK, actor="bob").explain().candidates]
+    return [str(memory.get(one.id).solution) for one in memory.acting(actor="bob").recall(TASK).explain().candidates]
 
 
 @pytest.mark.parametrize("order", orders("quarantine", "release", "hide", "unhide"))
@@ -37,9 +37,9 @@ def test_what_a_person_has_hidden_and_who_is_in_quarantine_are_told_apart(ram: C
     case_id, reasons = of_eve(ram), set[str]()
     for step in order:
         if step in ("hide", "unhide"):
-            assert getattr(ram, step)(case_id, actor="ann")
+            assert getattr(ram.acting(actor="ann"), step)(case_id)
         else:
-            getattr(ram, step)("eve", by="ann")
+            getattr(ram.acting(actor="ann"), step)("eve")
         reasons ^= {"person"} if step in ("hide", "unhide") else {"quarantine"}
         assert ram.get(case_id).hidden == bool(reasons)
         assert shown(ram) == recalled(ram) == ([] if reasons else ["oven"])
@@ -51,19 +51,19 @@ def test_what_a_person_has_hidden_and_who_is_in_quarantine_are_told_apart(ram: C
 def test_a_case_that_a_correction_hides_stays_so_until_the_correction_is_undone(
     ram: CascadeMemory, order: Sequence[str], of_episode: bool
 ):
-    wrong = ram.add(TASK, "oven", source="env", actor="eve")
+    wrong = ram.acting(actor="eve").add(TASK, "oven", source="env")
     if of_episode:
-        episode_id = ram.recall(TASK, actor="eve").episode_id
-        assert ram.reward(episode_id, 1.0, solution="oven", actor="eve") == wrong
+        episode_id = ram.acting(actor="eve").recall(TASK).episode_id
+        assert ram.acting(actor="eve").reward(episode_id, 1.0, solution="oven") == wrong
     reasons, corrected = set[str](), ""
     for step in order:
         if step == "correct":
-            ram.correct(episode_id if of_episode else wrong, "fridge", actor="ann")
+            ram.acting(actor="ann").correct(episode_id if of_episode else wrong, "fridge")
             corrected = latest(ram)
         elif step == "undo":
-            ram.undo(corrected, actor="ann")
+            ram.acting(actor="ann").undo(corrected)
         else:
-            getattr(ram, step)("eve", by="ann")
+            getattr(ram.acting(actor="ann"), step)("eve")
         reasons ^= {"correction"} if step in ("correct", "undo") else {"quarantine"}
         assert ram.get(wrong).hidden == bool(reasons)
         assert sorted(shown(ram)) == ([] if reasons else ["oven"]) + ["fridge"] * ("correction" in reasons)
@@ -82,12 +82,12 @@ def test_the_case_that_a_person_corrects_to_is_shown_whoever_made_it(
         ram.finish(wrong, solution="oven")
     for step in order:
         if step == "correct":
-            assert ram.correct(wrong, "fridge", actor="ann") == right
+            assert ram.acting(actor="ann").correct(wrong, "fridge") == right
             corrected = latest(ram)
         elif step == "undo":
-            ram.undo(corrected, actor="ann")
+            ram.acting(actor="ann").undo(corrected)
         else:
-            getattr(ram, step)("eve", by="ann")
+            getattr(ram.acting(actor="ann"), step)("eve")
         reasons ^= {"correction"} if step in ("correct", "undo") else {"quarantine"}
         shows = "correction" in reasons or "quarantine" not in reasons
         assert ram.get(right).hidden != shows
@@ -97,11 +97,11 @@ def test_the_case_that_a_person_corrects_to_is_shown_whoever_made_it(
 
 
 def test_what_a_person_hid_stays_so_when_it_is_stored_anew_in_quarantine(ram: CascadeMemory):
-    recall = ram.recall(TASK, actor="eve")
-    case_id = str(ram.reward(recall.episode_id, 1.0, solution="oven", actor="eve"))
+    recall = ram.acting(actor="eve").recall(TASK)
+    case_id = str(ram.acting(actor="eve").reward(recall.episode_id, 1.0, solution="oven"))
     ram.hide(case_id)
     ram.quarantine("eve")
-    ram.reward(recall.episode_id, 1.0, solution="oven", actor="eve", overwrite=True, metadata={"tries": 2})
+    ram.acting(actor="eve").reward(recall.episode_id, 1.0, solution="oven", overwrite=True, metadata={"tries": 2})
     assert [(case.id, dict(case.metadata)) for case in ram.cases()] == [(case_id, {"tries": 2})]
     assert ram.release("eve") == 0
     assert shown(ram) == []
@@ -139,10 +139,10 @@ def test_unhide_says_that_nobody_had_hidden_what_is_in_quarantine(ram: CascadeMe
 def test_a_case_that_becomes_the_word_of_who_is_in_quarantine_goes_there(ram: CascadeMemory):
     """Ann found it first and eve as well; then what came from ann is forgotten."""
     for actor in ("ann", "eve"):
-        ram.reward(ram.recall(TASK, actor=actor).episode_id, 1.0, solution="oven", actor=actor)
+        ram.acting(actor=actor).reward(ram.acting(actor=actor).recall(TASK).episode_id, 1.0, solution="oven")
     assert ram.quarantine("eve") == 0
     assert shown(ram) == ["oven"]
-    ram.forget(actor="ann")
+    ram.forget(by_actor="ann")
     assert [case.actor for case in ram.cases()] == ["eve"]
     assert shown(ram) == []
     assert ram.release("eve") == 1
@@ -164,7 +164,7 @@ def _some(memory: CascadeMemory, rng: random.Random) -> Callable[[], object]:
             lambda: memory.correct(episode.id, rng.choice(["oven", "fridge", "pan"])),
             lambda: memory.undo(rng.choice([one.id for one in memory.audit()] or ["none"])),
             lambda: memory.reward(episode.id, 1.0, solution=rng.choice(["oven", "pan"]), overwrite=True),
-            lambda: memory.add(TASK, rng.choice(["oven", "fridge"]), source=rng.choice(["env", "human"]), actor=actor),
+            lambda: memory.acting(actor=actor).add(TASK, rng.choice(["oven", "fridge"]), source=rng.choice(["env", "human"])),
         ]
     )
 
@@ -173,7 +173,7 @@ def _some(memory: CascadeMemory, rng: random.Random) -> Callable[[], object]:
 def test_after_whatever_people_do_nobody_is_shown_a_case_of_an_actor_in_quarantine(ram: CascadeMemory, seed: int):
     rng = random.Random(seed)
     for actor, solution in (("eve", "oven"), ("bob", "fridge"), ("eve", "shelf"), ("bob", "oven"), ("eve", "pan")):
-        ram.reward(ram.recall(TASK, actor=actor).episode_id, 1.0, solution=solution, actor=actor)
+        ram.acting(actor=actor).reward(ram.acting(actor=actor).recall(TASK).episode_id, 1.0, solution=solution)
     for _ in range(40):
         try:
             _some(ram, rng)()
@@ -193,15 +193,15 @@ def test_after_whatever_people_do_nobody_is_shown_a_case_of_an_actor_in_quaranti
 
 
 def test_a_quarantine_that_comes_before_the_first_task_of_a_namespace_holds(ram: CascadeMemory):
-    assert ram.quarantine("eve", by="ann") == 0
+    assert ram.acting(actor="ann").quarantine("eve") == 0
     of_eve(ram)
     assert recalled(ram) == []
     assert [one.action for one in ram.audit()] == ["quarantine"]
 
 
 def test_to_take_a_release_back_puts_nobody_into_quarantine_who_was_not_there(ram: CascadeMemory):
-    ram.reward(ram.recall("cool a mug", actor="bob").episode_id, 1.0, solution="fridge", actor="bob")
-    ram.release("bob", by="ann")
+    ram.acting(actor="bob").reward(ram.acting(actor="bob").recall("cool a mug").episode_id, 1.0, solution="fridge")
+    ram.acting(actor="ann").release("bob")
     ram.undo(next(iter(ram.audit())).id)
     assert ram.search("cool a mug").cases
     assert ram.quarantine("bob") == 1
@@ -212,8 +212,8 @@ def test_to_take_a_release_back_puts_nobody_into_quarantine_who_was_not_there(ra
 
 def test_a_case_that_an_honest_actor_found_too_is_shown_again_when_the_liar_is_undone(ram: CascadeMemory):
     for actor in ("eve", "ann"):
-        ram.reward(ram.recall("cool a mug", actor=actor).episode_id, 1.0, solution="fridge", actor=actor)
+        ram.acting(actor=actor).reward(ram.acting(actor=actor).recall("cool a mug").episode_id, 1.0, solution="fridge")
     ram.quarantine("eve")
-    ram.forget(actor="eve")
+    ram.forget(by_actor="eve")
     assert [case.actor for case in ram.cases()] == ["ann"]
     assert ram.search("cool a mug").cases

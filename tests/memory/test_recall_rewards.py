@@ -35,15 +35,15 @@ def test_a_recall_can_be_turned_into_a_dictionary():
 
 
 def test_it_goes_to_the_namespace_of_the_recall(memory: CascadeMemory):
-    recall = memory.recall("cool some mug", namespace="kitchen")
+    recall = memory.acting(namespace="kitchen").recall("cool some mug")
     case_id = recall.reward(1.0, solution="fridge", source="human", metadata={"user": "ann"})
     assert case_id is not None
-    case = memory.get(case_id, namespace="kitchen")
+    case = memory.acting(namespace="kitchen").get(case_id)
     assert (case.solution, case.source, case.metadata) == ("fridge", "human", {"user": "ann"})
     with pytest.raises(AlreadyRewarded):
         recall.reward(0.0)
     assert recall.reward(0.0, overwrite=True) is None
-    assert memory.stats(namespace="kitchen").cases == 0
+    assert memory.acting(namespace="kitchen").stats().cases == 0
 
 
 def test_what_an_agent_reported_is_confirmed(memory: CascadeMemory):
@@ -56,9 +56,9 @@ def test_what_an_agent_reported_is_confirmed(memory: CascadeMemory):
 
 
 async def test_it_does_not_block_an_event_loop(memory: CascadeMemory):
-    recall = await memory.arecall("cool some mug", namespace="kitchen")
+    recall = await memory.acting(namespace="kitchen").arecall("cool some mug")
     case_id, _ = await asyncio.gather(recall.areward(1.0, solution="fridge"), asyncio.sleep(0))
-    assert memory.get(str(case_id), namespace="kitchen").solution == "fridge"
+    assert memory.acting(namespace="kitchen").get(str(case_id)).solution == "fridge"
     with pytest.raises(InvalidInput, match="a search"):
         await memory.search("cool some mug").areward(1.0)
 
@@ -93,13 +93,15 @@ async def test_a_failed_recall_warns_and_does_not_stop_the_agent(
 
 def test_a_recall_keeps_no_memory_open(tmp_path: Path):
     memory = CascadeMemory(tmp_path / "memory", embedder="hashing")
-    recall = memory.recall("cool some mug", namespace="kitchen")
+    recall = memory.acting(namespace="kitchen").recall("cool some mug")
     del memory
     gc.collect()
     with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline") as again:  # other settings: the first is gone
-        with pytest.raises(MemoryClosed, match=rf"memory\.reward\('{recall.episode_id}', \.\.\., namespace='kitchen'\)"):
+        with pytest.raises(
+            MemoryClosed, match=rf"memory\.acting\(namespace='kitchen'\)\.reward\('{recall.episode_id}', \.\.\.\)"
+        ):
             recall.reward(1.0)
-        again.reward(recall.episode_id, 1.0, solution="fridge", namespace=recall.namespace)
+        again.acting(namespace=recall.namespace).reward(recall.episode_id, 1.0, solution="fridge")
         late = again.recall("heat some egg")
     with pytest.raises(MemoryClosed, match="is closed"):
         late.reward(1.0)
@@ -116,9 +118,9 @@ def test_as_an_object_it_is_what_it_was(memory: CascadeMemory):
 
 
 def test_a_block_ends_with_the_reward_of_its_recall(memory: CascadeMemory):
-    with memory.episode("cool some mug", namespace="kitchen") as episode:
+    with memory.acting(namespace="kitchen").episode("cool some mug") as episode:
         episode.recall.reward(1.0, solution="fridge")
-    assert memory.stats(namespace="kitchen").rewards == 1
+    assert memory.acting(namespace="kitchen").stats().rewards == 1
 
 
 # -- what it cost ----------------------------------------------------------------------------------------------------
@@ -146,12 +148,12 @@ def test_a_recall_that_failed_has_no_cost(memory: CascadeMemory, monkeypatch: py
 
 def test_the_report_adds_them_up(memory: CascadeMemory):
     assert memory.report().costs is None
-    memory.add("cool some mug", "put it into the fridge", namespace="kitchen")
-    recalls = [memory.recall("cool some mug", namespace="kitchen") for _ in range(3)]
-    memory.search("another", namespace="office")
+    memory.acting(namespace="kitchen").add("cool some mug", "put it into the fridge")
+    recalls = [memory.acting(namespace="kitchen").recall("cool some mug") for _ in range(3)]
+    memory.acting(namespace="office").search("another")
     texts = [recalls[0].render(), recalls[0].render(), recalls[1].render(), recalls[2].render(lambda cases: "my own")]
     spent = [recall.cost for recall in recalls]
-    costs = memory.report(namespace="kitchen").costs
+    costs = memory.acting(namespace="kitchen").report().costs
     assert costs is not None
     assert (costs.recalls, costs.rendered) == (3, 2)
     assert costs.characters == 2 * len(texts[0])
@@ -162,7 +164,7 @@ def test_the_report_adds_them_up(memory: CascadeMemory):
     assert everywhere.recalls == 4
     assert "over 3 recalls and searches of this process" in str(costs)
     assert "tokens (estimated)" in str(costs)
-    assert str(costs) not in str(memory.report(namespace="kitchen"))  # which anybody can reproduce from the ledger
+    assert str(costs) not in str(memory.acting(namespace="kitchen").report())  # which anybody can reproduce from the ledger
 
 
 # -- logs ------------------------------------------------------------------------------------------------------------
@@ -171,7 +173,7 @@ def test_the_report_adds_them_up(memory: CascadeMemory):
 def test_one_line_says_what_happened_without_a_word_of_it(memory: CascadeMemory, caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.INFO, logger="cascade_memory")
     memory.add("SECRET cool some mug", "SECRET fridge")
-    recall = memory.recall("SECRET cool some mug", namespace="default")
+    recall = memory.acting(namespace="default").recall("SECRET cool some mug")
     case_id = recall.reward(1.0, solution="SECRET freezer", source="human")
     recall.reward(1.0, solution="SECRET freezer", source="human")
     memory.search("SECRET egg")

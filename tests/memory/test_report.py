@@ -197,7 +197,7 @@ def test_it_says_in_words_what_cannot_be_said():
         assert "no episode ran without memory; set holdout=0.05" in said
         assert "calibration is not known" in said
         assert "coverage is not known" in said
-        assert memory.report(namespace="other").episodes == 0
+        assert memory.acting(namespace="other").report().episodes == 0
         assert memory.report(everywhere=True).episodes == 1
     with CascadeMemory(embedder="hashing", holdout=0.5, learn="inline") as memory:
         _reward(memory, "live", 1.0)

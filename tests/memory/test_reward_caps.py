@@ -15,8 +15,10 @@ from cascade_memory.errors import InvalidInput
 
 def rewarded(memory: CascadeMemory, count: int, *, source: str = "user", actor: str | None = "eve", **options: object) -> None:
     for number in range(count):
-        recall = memory.recall(f"task {number} of {actor}", actor=actor)
-        recall.reward(1.0, solution=f"solution {number} of {actor}", source=source, actor=actor, **options)  # type: ignore[arg-type]
+        recall = memory.acting(actor=actor).recall(f"task {number} of {actor}")
+        memory.acting(actor=actor).reward(
+            recall.episode_id, 1.0, solution=f"solution {number} of {actor}", source=source, **options
+        )  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -38,8 +40,8 @@ def test_what_is_beyond_the_cap_is_stored_and_teaches_nothing(memory):
 def test_failures_beyond_it_count_against_no_case(memory):
     case_id = memory.add("open the door", "use the key")
     for _ in range(6):
-        recall = memory.recall("open the door", actor="eve")
-        recall.reward(0.0, source="user", actor="eve")
+        recall = memory.acting(actor="eve").recall("open the door")
+        memory.acting(actor="eve").reward(recall.episode_id, 0.0, source="user")
     assert memory.get(case_id).shown == memory.stats().rewards - memory.stats().unkept["capped"] == 3
     memory.forget(episode_id=recall.episode_id)  # it takes back what was counted, and this one was not
     assert memory.get(case_id).shown == 3
@@ -64,24 +66,24 @@ def test_names_are_compared_letter_by_letter_as_the_documentation_says(memory):
             rewarded(memory, 1, actor=name)
     memory.quarantine("eve")
     assert {case.actor for case in memory.cases() if case.hidden} == {"eve"}
-    assert memory.forget(actor="eve").cases == 3
+    assert memory.forget(by_actor="eve").cases == 3
 
 
 def test_whoever_asked_is_not_taken_for_the_one_who_reports(memory):
     """Who reports must be named, as docs/rewards.md says; what is undone goes by whoever asked where nobody was."""
     for number in range(5):
-        recall = memory.recall(f"task {number}", actor="eve")
+        recall = memory.acting(actor="eve").recall(f"task {number}")
         memory.reward(recall.episode_id, 1.0, solution=f"solution {number}", source="user")
     assert (memory.stats().cases, memory.stats().unkept["capped"]) == (5, 0)
     assert memory.health().alarms == ()
-    assert memory.forget(actor="eve").cases == 5
+    assert memory.forget(by_actor="eve").cases == 5
 
 
 def test_another_namespace_counts_for_itself(memory):
     rewarded(memory, 3)
-    with memory.episode("q", namespace="theirs") as episode:
-        episode.reward(1.0, solution="s", source="user", actor="eve")
-    assert memory.stats(namespace="theirs").unkept["capped"] == 0
+    with memory.acting(namespace="theirs").episode("q") as episode:
+        memory.acting(actor="eve", namespace="theirs").reward(episode.id, 1.0, solution="s", source="user")
+    assert memory.acting(namespace="theirs").stats().unkept["capped"] == 0
 
 
 def test_after_an_hour_there_is_room_again(memory, monkeypatch):
@@ -96,9 +98,9 @@ def test_the_same_report_again_changes_nothing_and_a_person_may_replace_it(memor
     rewarded(memory, 4)
     last = next(iter(memory.episodes(newest_first=True)))
     for _ in range(3):
-        memory.reward(last.id, 1.0, source="user", actor="eve")
+        memory.acting(actor="eve").reward(last.id, 1.0, source="user")
     assert memory.stats().rewards == 4
-    case_id = memory.reward(last.id, 1.0, source="human", actor="ann")
+    case_id = memory.acting(actor="ann").reward(last.id, 1.0, source="human")
     assert memory.get(case_id).solution == "solution 3 of eve"
     assert memory.stats().unkept["capped"] == 0
 
@@ -146,7 +148,7 @@ def test_by_default_users_and_agents_are_capped_and_what_the_host_says_is_not(tm
     with CascadeMemory(embedder="hashing", learn="off") as memory:
         for number in range(101):
             episode_id = memory.recall(f"task {number}").episode_id
-            memory.reward(episode_id, 0.0, source="user", actor="eve")
+            memory.acting(actor="eve").reward(episode_id, 0.0, source="user")
         assert memory.stats().unkept["capped"] == 1
 
 
@@ -156,14 +158,14 @@ def test_the_cap_may_be_nothing_and_no_cap_at_all():
         assert (memory.stats().cases, memory.stats().unkept["capped"]) == (0, 1)
     with CascadeMemory(embedder="hashing", learn="off", reward_caps={"user": None}) as memory:
         for number in range(105):
-            memory.reward(memory.recall(f"task {number}").episode_id, 0.0, source="user", actor="eve")
+            memory.acting(actor="eve").reward(memory.recall(f"task {number}").episode_id, 0.0, source="user")
         assert memory.stats().unkept["capped"] == 0
 
 
 def test_a_source_that_is_not_named_keeps_its_cap():
     with CascadeMemory(embedder="hashing", learn="off", reward_caps={"agent": 3}) as memory:
         for number in range(101):
-            memory.reward(memory.recall(f"task {number}").episode_id, 0.0, source="user", actor="eve")
+            memory.acting(actor="eve").reward(memory.recall(f"task {number}").episode_id, 0.0, source="user")
         assert memory.stats().unkept["capped"] == 1
 
 
@@ -203,6 +205,6 @@ def test_what_is_beyond_the_cap_takes_nothing_back(tmp_path: Path):
     with CascadeMemory(tmp_path, embedder="hashing", reward_caps={"user": 1}) as memory:
         episode = memory.recall("cool a mug").episode_id
         assert memory.reward(episode, 1.0, solution="fridge")
-        memory.reward(memory.recall("another").episode_id, 1.0, solution="one", source="user", actor="u")
-        memory.reward(episode, 0.0, source="user", actor="u", overwrite=True)
+        memory.acting(actor="u").reward(memory.recall("another").episode_id, 1.0, solution="one", source="user")
+        memory.acting(actor="u").reward(episode, 0.0, source="user", overwrite=True)
         assert {case.solution for case in memory.cases()} == {"fridge", "one"}

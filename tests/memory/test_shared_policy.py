@@ -24,8 +24,8 @@ def _live(memory: CascadeMemory, namespace: str, episodes: int, seed: int = 0) -
     for _ in range(episodes):
         kind = rng.randrange(6)
         query = " ".join([f"part{kind}", *rng.choices([f"noise{i}" for i in range(8)], k=7)])
-        recall = memory.recall(query, namespace=namespace)
-        memory.reward(recall.episode_id, 1.0, solution=f"do {kind}", namespace=namespace)
+        recall = memory.acting(namespace=namespace).recall(query)
+        memory.acting(namespace=namespace).reward(recall.episode_id, 1.0, solution=f"do {kind}")
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_cases_words_and_clusters_are_not_shared(shared: CascadeMemory):
     encoder = state_of(shared, "b").encoder
     assert encoder.words.texts == 0  # type: ignore[attr-defined]
     assert not encoder.clusters.several  # type: ignore[attr-defined]
-    assert shared.recall("part1 noise2", namespace="b").cases == ()
+    assert shared.acting(namespace="b").recall("part1 noise2").cases == ()
 
 
 @pytest.mark.slow
@@ -74,7 +74,7 @@ def test_forgetting_a_namespace_reaches_the_weights_that_it_shared(tmp_path: Pat
             memory.export(file, progress=False)
         _live(memory, "leaves", 60, seed=1)
         with_both = _weights(memory, "newcomer")
-        memory.forget(everything=True, namespace="leaves")
+        memory.acting(namespace="leaves").forget(everything=True)
         innocent.import_(tmp_path / "kept.jsonl", progress=False)
         for namespace in ("kept", "newcomer"):
             np.testing.assert_allclose(_weights(memory, namespace), _weights(innocent, namespace), atol=1e-6)

@@ -77,11 +77,11 @@ MOVE_EPISODE: dict[str, Callable[[Memory], object]] = {
     "propose()": propose,
     "reward()": judge,
     "reward(overwrite=True)": lambda memory: memory.reward("it", 0.0, overwrite=True),
-    "confirm()": lambda memory: memory.confirm("it", seen=seen(memory), actor="ann"),
-    "reject()": lambda memory: memory.reject("it", seen=seen(memory), actor="ann"),
-    "correct()": lambda memory: memory.correct("it", "freezer", actor="ann"),
+    "confirm()": lambda memory: memory.acting(actor="ann").confirm("it", seen=seen(memory)),
+    "reject()": lambda memory: memory.acting(actor="ann").reject("it", seen=seen(memory)),
+    "correct()": lambda memory: memory.acting(actor="ann").correct("it", "freezer"),
     "undo()": undo_the_verdict,
-    "forget(actor=...)": lambda memory: memory.forget(actor="eve"),
+    "forget(by_actor=...)": lambda memory: memory.forget(by_actor="eve"),
     "discard()": lambda memory: memory.discard("it"),
     "expire()": lambda memory: memory.expire(0.0),
     "expire(reported=True)": lambda memory: memory.expire(0.0, reported=True),
@@ -101,7 +101,7 @@ def bring_episode(memory: Memory, clocks: Clocks, state: str, by: str = "") -> N
             memory.finish("it", solution="fridge")
             MOVE_EPISODE["confirm()"](memory)
         else:
-            who = {"forget(actor=...)": {"actor": "eve"}, "expire(reported=True)": {"source": "agent"}}
+            who = {"forget(by_actor=...)": {"actor": "eve"}, "expire(reported=True)": {"source": "agent"}}
             judge(memory, **who.get(by, {}))
     elif state == "censored":
         memory.discard("it")
@@ -176,7 +176,7 @@ def rewarded(memory: Memory, clocks: Clocks) -> None:
 
 def corrected(memory: Memory, clocks: Clocks) -> None:
     del clocks
-    memory.correct(memory.recall(TASK).episode_id, "fridge", actor="ann")
+    memory.acting(actor="ann").correct(memory.recall(TASK).episode_id, "fridge")
 
 
 def undo_the_hiding(memory: Memory, clocks: Clocks) -> None:
@@ -206,7 +206,7 @@ MOVE_CASE: dict[str, Callable[[Memory, Clocks], object]] = {
 def test_a_case_goes_where_the_arrow_points(memory: CascadeMemory, clocks: Clocks, arrow: Arrow):
     state, to, by = arrow
     if state != "nothing":
-        memory.add(TASK, "fridge", source="host", actor="eve")
+        memory.acting(actor="eve").add(TASK, "fridge", source="host")
     bring = {"hidden": "hide()", "quarantined": "quarantine()", "set aside": "ttl"}.get(state)
     if bring is not None:
         MOVE_CASE[bring](memory, clocks)
@@ -217,7 +217,7 @@ def test_a_case_goes_where_the_arrow_points(memory: CascadeMemory, clocks: Clock
 
 @pytest.mark.parametrize("first", ["hide()", "quarantine()"])
 def test_a_case_that_is_hidden_for_two_reasons_is_shown_when_neither_holds(memory: CascadeMemory, clocks: Clocks, first: str):
-    memory.add(TASK, "fridge", source="host", actor="eve")
+    memory.acting(actor="eve").add(TASK, "fridge", source="host")
     second = {"hide()": "quarantine()", "quarantine()": "hide()"}[first]
     for move in (first, second):
         MOVE_CASE[move](memory, clocks)

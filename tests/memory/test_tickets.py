@@ -136,7 +136,7 @@ def test_without_tickets_nothing_is_made_and_none_is_taken(tmp_path: Path):
     with CascadeMemory(tmp_path / "memory", embedder="hashing") as memory:
         recall = memory.recall(TASK)
         assert recall.ticket is None
-        assert not memory.needs_ticket("user", channel="mcp")
+        assert not memory.acting(channel="mcp").needs_ticket("user")
         memory.reward(recall.episode_id, 1.0, source="user")
         with pytest.raises(InvalidInput, match="opened without tickets"):
             memory.reward(recall.episode_id, 1.0, ticket="whatever")

@@ -17,7 +17,7 @@ def memory():
 
 
 def test_a_poisoned_case_passes_its_trust_on_however_often_it_is_imitated(memory: CascadeMemory):
-    memory.add(TASK, "pour acid over it", source="user", actor="mallory", channel="mcp")
+    memory.acting(actor="mallory", channel="mcp").add(TASK, "pour acid over it", source="user")
     for step in range(4):  # each honest episode is shown the one before, and its success is certain
         recall = memory.recall(f"{TASK} {step}", k=1)
         assert recall.cases
@@ -41,7 +41,7 @@ def test_a_solution_without_such_lineage_is_trusted_like_its_source(memory: Casc
 def test_a_person_raises_trust_by_adding_the_same(memory: CascadeMemory):
     case_id = memory.add(TASK, "fridge", source="agent")
     assert memory.recall(TASK, min_trust="human").cases == ()
-    assert memory.add(TASK, "fridge", actor="ann") == case_id
+    assert memory.acting(actor="ann").add(TASK, "fridge") == case_id
     assert (memory.get(case_id).trust, memory.get(case_id).source) == (4, "agent")
     assert [case.id for case in memory.recall(TASK, min_trust="human").cases] == [case_id]
 
@@ -58,9 +58,9 @@ def test_the_memory_s_own_least_trust_holds_for_every_recall():
 @pytest.mark.parametrize("ranker", ["light", "latest", "similarity", "zero-shot"])
 def test_a_crowd_of_untrusted_cases_hides_no_trusted_one(ranker: str):
     with CascadeMemory(embedder="hashing", learn="inline", abstain=False, ranker=ranker, k=1) as memory:
-        honest = memory.add(f"{TASK} in the kitchen of the house by the sea", "fridge", actor="ann", metadata={"n": 1})
+        honest = memory.acting(actor="ann").add(f"{TASK} in the kitchen of the house by the sea", "fridge", metadata={"n": 1})
         crowd = [(f"{TASK} {i}", f"acid {i}", {"n": 1}) for i in range(400)]
-        memory.add(crowd, source="user", actor="mallory", progress=False)
+        memory.acting(actor="mallory").add(crowd, source="user", progress=False)
         found = [case.id for case in memory.search(TASK, min_trust="judge").cases]
         assert found == [honest]
         for where in (None, {"n": 1}):
@@ -76,10 +76,10 @@ def test_neither_trust_nor_actors_need_another_statement(memory: CascadeMemory):
     with connections.read() as connection:  # in RAM there is only this one
         connection.set_trace_callback(seen.append)
 
-    def statements(**options: str) -> list[str]:
+    def statements(min_trust: str | None = None, **acting: str) -> list[str]:
         seen.clear()
-        recall = memory.recall("task 7", **options)
-        memory.reward(recall.episode_id, 1.0, solution="solution", actor=options.get("actor"))
+        recall = memory.acting(**acting).recall("task 7", min_trust=min_trust)
+        memory.acting(actor=acting.get("actor")).reward(recall.episode_id, 1.0, solution="solution")
         return [one[:30] for one in seen if "FROM change" not in one]  # when the log is read depends on the time
 
     plain = statements()

@@ -104,12 +104,12 @@ def test_what_is_corrected_is_what_was_seen(memory: CascadeMemory):
 def test_a_confirmation_since_is_noticed_though_the_words_are_the_same(memory: CascadeMemory):
     episode_id = memory.propose(TASK, "oven")
     (seen,) = memory.to_judge()
-    memory.confirm(episode_id, seen=seen.fingerprint, actor="ann")
+    memory.acting(actor="ann").confirm(episode_id, seen=seen.fingerprint)
     with pytest.raises(ContentChanged):
-        memory.correct(episode_id, "fridge", seen=seen.fingerprint, actor="bob")
+        memory.acting(actor="bob").correct(episode_id, "fridge", seen=seen.fingerprint)
     now = memory.get_episode(episode_id)
     assert now is not None
-    memory.correct(episode_id, "fridge", seen=now.fingerprint, actor="bob")
+    memory.acting(actor="bob").correct(episode_id, "fridge", seen=now.fingerprint)
 
 
 def test_pinning_or_verifying_a_case_does_not_change_what_was_seen(memory: CascadeMemory):
@@ -130,7 +130,7 @@ def test_an_answer_that_the_agent_took_for_a_failure_is_confirmed_as_right(memor
     recall = memory.recall(TASK)
     memory.reward(recall.episode_id, 0.0, solution="fridge", source="agent")
     (seen,) = memory.to_judge()
-    case_id = memory.confirm(seen.id, seen=seen.fingerprint, value=1.0, actor="ann")
+    case_id = memory.acting(actor="ann").confirm(seen.id, seen=seen.fingerprint, value=1.0)
     assert memory.recall(TASK).cases[0].id == case_id
     memory.undo(next(memory.audit()).id)
     assert list(memory.to_judge()) == [seen]

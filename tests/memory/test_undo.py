@@ -23,9 +23,9 @@ from cascade_memory.ledger import forgetting
 def _live(memory: CascadeMemory, actor: str, n: int, start: int = 0) -> list[str | None]:
     """Solve tasks that have nothing in common with those of another actor."""
     return [
-        memory.recall(f"{actor} has the question {i} about {actor}{i % 5}", actor=actor).reward(
-            1.0, solution=f"{actor} says {i}"
-        )
+        memory.acting(actor=actor)
+        .recall(f"{actor} has the question {i} about {actor}{i % 5}")
+        .reward(1.0, solution=f"{actor} says {i}")
         for i in range(start, start + n)
     ]
 
@@ -37,9 +37,9 @@ def test_a_flood_is_undone_and_what_it_displaced_is_back(on_disk: Callable[..., 
     before = {case.id for case in memory.cases()}
     _live(memory, POISONER, 120)
     assert sum(case.actor == HONEST for case in memory.cases()) < 25
-    would = memory.forget(actor=POISONER, dry_run=True)
+    would = memory.forget(by_actor=POISONER, dry_run=True)
     assert sum(case.actor == HONEST for case in memory.cases()) < 25
-    receipt = memory.forget(actor=POISONER, by="carl")
+    receipt = memory.acting(actor="carl").forget(by_actor=POISONER)
     assert receipt == would
     assert (receipt.episodes, receipt.outcomes) == (120, 120)
     assert {case.id for case in memory.cases()} <= before
@@ -56,7 +56,7 @@ def test_a_flood_is_undone_and_what_it_displaced_is_back(on_disk: Callable[..., 
     memory.sync()
     assert all(check.ok for check in memory.examine())
     assert state_of(memory).index.count == len(memory)
-    assert not memory.forget(actor=POISONER).episodes
+    assert not memory.forget(by_actor=POISONER).episodes
 
 
 def test_what_had_to_make_room_can_be_seen_and_brought_back(ram: CascadeMemory):
@@ -78,21 +78,21 @@ def test_what_had_to_make_room_can_be_seen_and_brought_back(ram: CascadeMemory):
 
 
 def test_who_forgets_and_whose_things_are_forgotten_are_not_the_same(ram: CascadeMemory):
-    case_id = ram.add("a task", "s", actor=HONEST)
+    case_id = ram.acting(actor=HONEST).add("a task", "s")
     with pytest.raises(InvalidInput, match="by= only says who forgets"):
-        ram.forget(case_id, actor="carl")
+        ram.forget(case_id, by_actor="carl")
     with pytest.raises(InvalidInput, match="channel must be"):
-        ram.forget(channel="door")
-    assert ram.forget(actor="nobody").cases == ram.forget(namespace="none", since="1d").cases == 0
+        ram.forget(by_channel="door")
+    assert ram.forget(by_actor="nobody").cases == ram.acting(namespace="none").forget(since="1d").cases == 0
     assert ram.forget(since="1h", until="1d").cases == 0
-    assert ram.forget(channel="python", since="1h", by="carl", purge=True).purged
+    assert ram.acting(actor="carl").forget(by_channel="python", since="1h", purge=True).purged
     assert [(entry.action, entry.actor) for entry in ram.audit()][:2] == [("purge", "carl"), ("forget", "carl")]
 
 
 def test_copies_of_its_cases_are_named_and_stay(ram: CascadeMemory):
-    ram.add("cool some mug", "put it into the oven", actor=POISONER)
-    copy = ram.recall("cool some mug, please", actor=HONEST).reward(1.0, solution="put it into the hot oven")
-    receipt = ram.forget(actor=POISONER)
+    ram.acting(actor=POISONER).add("cool some mug", "put it into the oven")
+    copy = ram.acting(actor=HONEST).recall("cool some mug, please").reward(1.0, solution="put it into the hot oven")
+    receipt = ram.forget(by_actor=POISONER)
     assert (receipt.cases, receipt.made_after) == (1, (copy,))
     assert [case.id for case in ram.cases()] == [copy]
     assert ram.forget(receipt.made_after).cases == 1
@@ -105,7 +105,7 @@ def test_nobody_who_is_undone_is_among_the_actors_any_more(learn: str, on_disk: 
     _live(memory, HONEST, 5)
     memory.sync()
     assert {one.actor for one in memory.standings()} == {HONEST, POISONER}
-    memory.forget(actor=POISONER)
+    memory.forget(by_actor=POISONER)
     memory.sync()
     assert {one.actor for one in memory.standings()} == {HONEST}
     _live(memory, POISONER, 1)
@@ -116,13 +116,13 @@ def test_nobody_who_is_undone_is_among_the_actors_any_more(learn: str, on_disk: 
 def test_rewards_that_it_gave_to_others_are_taken_back(ram: CascadeMemory):
     """What they taught is gone, and others can judge again."""
     for i in range(20):
-        ram.recall(f"task {i} of kind {i % 4}", actor=HONEST).reward(1.0, solution=f"solution {i % 4}")
-    shown = [ram.recall(f"task {i} of kind {i % 4}", actor=HONEST) for i in range(20, 30)]
+        ram.acting(actor=HONEST).recall(f"task {i} of kind {i % 4}").reward(1.0, solution=f"solution {i % 4}")
+    shown = [ram.acting(actor=HONEST).recall(f"task {i} of kind {i % 4}") for i in range(20, 30)]
     known = [(case.shown, case.succeeded) for case in ram.cases()]
     rewards = state_of(ram).policy.rewards
     for recall in shown:
-        ram.reward(recall.episode_id, 0.0, source="user", actor=POISONER)
-    assert ram.forget(actor=POISONER).outcomes == 10
+        ram.acting(actor=POISONER).reward(recall.episode_id, 0.0, source="user")
+    assert ram.forget(by_actor=POISONER).outcomes == 10
     assert [(case.shown, case.succeeded) for case in ram.cases()] == known
     assert state_of(ram).policy.rewards == rewards
     assert ram.reward(shown[0].episode_id, 1.0, solution="solution 0")
@@ -143,7 +143,7 @@ _OTHER = textwrap.dedent(
         good = undoing.Undoing.make_good
         undoing.Undoing.make_good = lambda *all: die(good(*all))
     with CascadeMemory(sys.argv[1], embedder="hashing", learn="inline", max_cases=40) as memory:
-        print(len(memory.forget(actor="mallory").brought_back))
+        print(len(memory.forget(by_actor="mallory").brought_back))
     """
 )
 
@@ -186,7 +186,7 @@ def test_others_write_while_a_source_is_undone(on_disk: Callable[..., CascadeMem
     def meanwhile(*what: Any) -> Any:
         searched.append(1)
         if len(searched) == 1:
-            again = memory.recall("mallory has the question 3 about mallory3", actor=HONEST)
+            again = memory.acting(actor=HONEST).recall("mallory has the question 3 about mallory3")
             again.reward(1.0, solution="mallory says 3")
         return search(*what)
 
@@ -231,6 +231,6 @@ def test_nothing_is_brought_back_where_there_is_no_room_any_more(tmp_path: Path)
         _live(memory, HONEST, 40)
         there = {case.id for case in memory.cases() if case.actor == HONEST}
     with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline", max_cases=len(there) - 1) as memory:
-        receipt = memory.forget(actor=POISONER)
+        receipt = memory.forget(by_actor=POISONER)
         assert (receipt.episodes, receipt.brought_back) == (2, ())
         assert {case.id for case in memory.cases()} <= there

@@ -56,23 +56,23 @@ def do(memory: CascadeMemory, deed: Deed, episodes: list[str], number: int) -> N
     case = honest[deed.at % len(honest)].id if honest else None
     episode = episodes[deed.at % len(episodes)] if episodes else None
     if deed.does == "recall":
-        episodes.append(memory.recall(deed.task, episode_id=f"e{number}", **by).episode_id)
+        episodes.append(memory.acting(**by).recall(deed.task, episode_id=f"e{number}").episode_id)
     elif deed.does == "add":
-        memory.add(deed.task, deed.solution + (", and tell me" if deed.actor == BAD else ""), **by)
+        memory.acting(**by).add(deed.task, deed.solution + (", and tell me" if deed.actor == BAD else ""))
     elif deed.does == "quarantine":
-        memory.quarantine("bob", by=BAD)
+        memory.acting(actor=BAD).quarantine("bob")
     elif case is not None and deed.does == "correct a case":
-        memory.correct(case, f"{deed.solution}, and tell me", **by)
+        memory.acting(**by).correct(case, f"{deed.solution}, and tell me")
     elif case is not None and deed.does in ("hide", "unhide", "pin"):
-        getattr(memory, deed.does)(case, actor=BAD)
+        getattr(memory.acting(actor=BAD), deed.does)(case)
     elif episode is not None and deed.does == "reward":
-        memory.reward(episode, deed.value, solution=deed.solution, source=deed.source, overwrite=True, **by)
+        memory.acting(**by).reward(episode, deed.value, solution=deed.solution, source=deed.source, overwrite=True)
     elif episode is not None and deed.does == "correct":
-        memory.correct(episode, deed.solution, **by)
+        memory.acting(**by).correct(episode, deed.solution)
     elif episode is not None and deed.does == "finish":
         memory.finish(episode, solution=deed.solution)
     elif episode is not None and deed.does == "confirm":
-        memory.confirm(episode, seen=memory.get_episode(episode).fingerprint, **by)
+        memory.acting(**by).confirm(episode, seen=memory.get_episode(episode).fingerprint)
 
 
 def lived(seed: int, *, poisoned: bool) -> Any:
@@ -89,8 +89,8 @@ def lived(seed: int, *, poisoned: bool) -> Any:
                 with contextlib.suppress(CascadeError):
                     do(memory, deed, episodes, number)
         if poisoned:
-            would = memory.forget(actor=BAD, dry_run=True)
-            assert memory.forget(actor=BAD) == would
+            would = memory.forget(by_actor=BAD, dry_run=True)
+            assert memory.forget(by_actor=BAD) == would
         assert all(check.ok for check in memory.examine())
         # Not their trust: other cases were shown to honest ones meanwhile.
         cases = [(one.query, one.solution, one.actor, one.source, one.hidden, one.pinned, one.copies) for one in memory.cases()]

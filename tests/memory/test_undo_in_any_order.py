@@ -36,9 +36,9 @@ def solved(memory: CascadeMemory, solution: str = "oven", source: str = "host") 
 
 def test_a_hidden_case_that_a_correction_deleted_comes_back_hidden(memory: CascadeMemory):
     episode_id, case_id = solved(memory)
-    memory.hide(case_id, actor="ann")
-    memory.pin(case_id, actor="ann")
-    memory.correct(episode_id, "fridge", actor="bob")
+    memory.acting(actor="ann").hide(case_id)
+    memory.acting(actor="ann").pin(case_id)
+    memory.acting(actor="bob").correct(episode_id, "fridge")
     corrected = next(memory.audit())
     assert "1 case deleted, 1 pinned one, 1 hidden one" in corrected.changed
     memory.undo(corrected.id)
@@ -49,7 +49,7 @@ def test_a_hidden_case_that_a_correction_deleted_comes_back_hidden(memory: Casca
 
 def test_a_host_that_repeats_its_reward_does_not_show_a_hidden_case_again(memory: CascadeMemory):
     episode_id, case_id = solved(memory)
-    memory.hide(case_id, actor="ann")
+    memory.acting(actor="ann").hide(case_id)
     memory.reward(episode_id, 1.0, solution="oven", overwrite=True, metadata={"tries": 2})
     assert shown(memory) == []
     assert [(case.id, case.hidden) for case in memory.cases()] == [(case_id, True)]
@@ -58,9 +58,9 @@ def test_a_host_that_repeats_its_reward_does_not_show_a_hidden_case_again(memory
 def test_a_report_that_was_stored_at_once_and_hidden_stays_hidden_when_it_is_confirmed():
     with CascadeMemory(embedder="hashing", learn="inline", retain_from=("agent", "host", "human")) as memory:
         episode_id, case_id = solved(memory, source="agent")
-        memory.hide(case_id, actor="ann")
+        memory.acting(actor="ann").hide(case_id)
         (waiting,) = memory.to_judge()
-        memory.confirm(episode_id, seen=waiting.fingerprint, actor="bob")
+        memory.acting(actor="bob").confirm(episode_id, seen=waiting.fingerprint)
         assert shown(memory) == []
 
 
@@ -92,9 +92,9 @@ def test_a_case_that_is_stored_anew_while_chroma_is_fed_stays_in_chroma(on_disk,
 
 def test_a_correction_of_a_correction_is_taken_back_first(memory: CascadeMemory):
     first = memory.add(TASK, "oven")
-    second = memory.correct(first, "fridge", actor="ann")
+    second = memory.acting(actor="ann").correct(first, "fridge")
     corrected = latest(memory)
-    memory.correct(second, "shelf", actor="bob")
+    memory.acting(actor="bob").correct(second, "shelf")
     again = latest(memory)
     with pytest.raises(UndoRefused, match="later"):
         memory.undo(corrected)
@@ -111,7 +111,7 @@ def test_a_correction_to_what_another_case_says_already_is_taken_back(memory: Ca
     wrong, right = memory.add(TASK, "oven"), memory.add(TASK, "fridge", metadata={"user": "bob"})
     if hidden:
         memory.hide(right)
-    assert memory.correct(wrong, "fridge", actor="ann") == right
+    assert memory.acting(actor="ann").correct(wrong, "fridge") == right
     assert shown(memory) == ["fridge"]
     assert memory.get(right).copies == 2
     memory.undo(latest(memory))
@@ -149,7 +149,7 @@ def state(memory: CascadeMemory) -> Any:
 
 def filled(memory: CascadeMemory) -> None:
     memory.add([(TASK, "oven"), ("heat some egg", "microwave")], progress=False)
-    memory.add([(TASK, "pan"), (TASK, "shelf")], source="env", actor="carol")
+    memory.acting(actor="carol").add([(TASK, "pan"), (TASK, "shelf")], source="env")
     solved(memory, "kettle")
     solved(memory, "oven")  # verifies the case that was added
     memory.reward(memory.recall(TASK).episode_id, 0.0, solution="roof", source="env")
@@ -193,7 +193,7 @@ def test_whatever_was_done_undone_backwards_leaves_all_as_it_was(memory: Cascade
     assert len(entries) > 3
     for entry in reversed(entries):
         assert state(memory) == states.pop()
-        memory.undo(entry, actor="bob")
+        memory.acting(actor="bob").undo(entry)
     assert state(memory) == states.pop()
     assert healthy(memory)
 

@@ -121,12 +121,12 @@ def test_search_is_plain_similarity_opens_no_episode_and_is_logged_as_a_search(r
 
 
 def test_namespaces_share_nothing(ram: CascadeMemory):
-    ram.add("heat the cup", "mine", namespace="a")
-    assert ram.recall("heat the cup", namespace="b").cases == ()
-    assert ram.search("heat the cup", namespace="b", k=5).cases == ()
-    case_id = ram.search("heat the cup", namespace="a").cases[0].id
+    ram.acting(namespace="a").add("heat the cup", "mine")
+    assert ram.acting(namespace="b").recall("heat the cup").cases == ()
+    assert ram.acting(namespace="b").search("heat the cup", k=5).cases == ()
+    case_id = ram.acting(namespace="a").search("heat the cup").cases[0].id
     with pytest.raises(LookupError):
-        ram.get(case_id, namespace="b")
+        ram.acting(namespace="b").get(case_id)
     assert state_of(ram, "b").policy.rewards == 0
 
 
@@ -334,9 +334,9 @@ def test_a_hundred_threads_settle_each_episode_once(on_disk):
 
     def work(i: int) -> None:
         try:
-            recall = memory.recall(f"task {i}", namespace=f"n{i % 3}")
+            recall = memory.acting(namespace=f"n{i % 3}").recall(f"task {i}")
             for _ in range(2):
-                memory.reward(recall.episode_id, 1.0, solution=f"s{i}", namespace=f"n{i % 3}")
+                memory.acting(namespace=f"n{i % 3}").reward(recall.episode_id, 1.0, solution=f"s{i}")
         except Exception as error:
             errors.append(error)
 
@@ -349,7 +349,7 @@ def test_a_hundred_threads_settle_each_episode_once(on_disk):
     stats = memory.stats(everywhere=True)
     assert (stats.cases, stats.rewards, stats.open) == (100, 100, 0)
     memory.sync()
-    assert [memory.stats(namespace=f"n{n}").cases for n in range(3)] == [34, 33, 33]
+    assert [memory.acting(namespace=f"n{n}").stats().cases for n in range(3)] == [34, 33, 33]
 
 
 # -- plots -----------------------------------------------------------------------------------------------------------

@@ -159,9 +159,9 @@ def test_nor_are_episodes_that_are_over_or_unknown_or_of_others(memory: CascadeM
     assert memory.check(episode_id, **CALL) is None
     assert memory.check("no such episode", **CALL) is None
     fail(memory)
-    elsewhere = memory.recall(TASK, namespace="other").episode_id
+    elsewhere = memory.acting(namespace="other").recall(TASK).episode_id
     assert memory.check(elsewhere, **CALL) is None
-    assert memory.check(elsewhere, **CALL, namespace="other") is None
+    assert memory.acting(namespace="other").check(elsewhere, **CALL) is None
     assert memory.health().ok
 
 
@@ -271,16 +271,16 @@ def test_another_process_s_failures_and_checks_are_seen(tmp_path: Path):
 def test_a_person_retires_restores_and_advises_and_takes_it_back(memory: CascadeMemory):
     fail(memory)
     (warning,) = memory.warnings()
-    assert memory.retire(warning.id, by="ann", note="the schema has changed")
+    assert memory.acting(actor="ann").retire(warning.id, note="the schema has changed")
     assert memory.warnings()[0].state == "retired"
     assert about_to(memory, tries=20) is None
     memory.undo(next(memory.audit()).id)
     assert memory.warnings()[0].state == "active"
     assert about_to(memory) is not None
     assert memory.retire(warning.id)
-    assert memory.restore_warning(warning.id, by="ann")
+    assert memory.acting(actor="ann").restore_warning(warning.id)
     assert about_to(memory) is not None
-    assert memory.advise(warning.id, "the column is called name", by="ann")
+    assert memory.acting(actor="ann").advise(warning.id, "the column is called name")
     advice = about_to(memory)
     assert advice is not None
     assert "Advice: the column is called name" in advice.text
@@ -307,7 +307,7 @@ def test_one_is_what_the_list_says_of_it_and_goes_with_it(memory: CascadeMemory)
     memory.forget(everything=True)
     assert memory.get_warning(listed[0].id) is None
     assert memory.get_warning("unknown") is None
-    assert memory.get_warning(listed[0].id, namespace="elsewhere") is None
+    assert memory.acting(namespace="elsewhere").get_warning(listed[0].id) is None
 
 
 def test_a_model_writes_advice_once_for_each_new_warning():

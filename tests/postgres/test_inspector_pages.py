@@ -46,7 +46,7 @@ def submit(person: Browser, address: str, action: str, **fields: str) -> str:
 
 def test_every_page_and_every_link_on_it_is_answered(person: Browser, memory: CascadeMemory):
     memory.propose(TASK, "use the oven")
-    memory.hide(next(iter(memory.cases())).id, actor="<b>ann</b>")
+    memory.acting(actor="<b>ann</b>").hide(next(iter(memory.cases())).id)
     todo = ["/cases", *(f"/cases?sort={sort}" for sort in ("oldest", "shown", "successes", "use")), "/health"]
     todo += ['/cases?where={"user": "ann"}', "/cases?q=TASK+05", "/cases?state=hidden", "/cases?source=host&sort=use&q=task"]
     seen: set[str] = set()

@@ -69,14 +69,14 @@ def lived_in(folder: Path) -> None:
         memory.end(memory.recall("ended without a verdict").episode_id, solution="perhaps")
         judged = memory.recall("answered wrongly").episode_id
         memory.finish(judged, solution="wrong")
-        memory.correct(judged, "right", actor="ann", note="seen")
+        memory.acting(actor="ann").correct(judged, "right", note="seen")
         gone = memory.recall("to be forgotten").episode_id
         memory.reward(gone, 1.0, solution="forgotten as well")
         memory.forget(episode_id=gone)
         fail_once(memory)
         check_once(memory)
-        memory.add("in another namespace", "too", namespace="tenants/42: Zoë")
-        memory.recall("also there", namespace="tenants/42: Zoë")
+        memory.acting(namespace="tenants/42: Zoë").add("in another namespace", "too")
+        memory.acting(namespace="tenants/42: Zoë").recall("also there")
         memory.add([("the newest", "is forgotten", {"user": "nobody"})])
         memory.forget(where={"user": "nobody"})
     ledger = SQLiteLedger(folder / "ledger.sqlite3")

@@ -19,10 +19,10 @@ def test_no_row_names_a_namespace_that_was_purged_and_no_move_gives_its_number_a
     url = new_database()
     with CascadeMemory(url, embedder="hashing", learn="inline") as memory:
         memory.add("of others", "stays")
-        memory.recall("a task", namespace=ZOE, metadata={"user": ZOE}).reward(1.0, solution="s")
-        memory.search("a task", namespace=ZOE)
+        memory.acting(namespace=ZOE).recall("a task", metadata={"user": ZOE}).reward(1.0, solution="s")
+        memory.acting(namespace=ZOE).search("a task")
         number = engine_of(memory).namespace_id(ZOE)
-        receipt = memory.forget(everything=True, purge=True, namespace=ZOE)
+        receipt = memory.acting(namespace=ZOE).forget(everything=True, purge=True)
         assert (receipt.cases, receipt.names) == (1, ())
         assert memory.namespaces() == ["default"]
         tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'cascade_memory'"
@@ -31,12 +31,12 @@ def test_no_row_names_a_namespace_that_was_purged_and_no_move_gives_its_number_a
                 assert ZOE not in str(connection.execute(f"SELECT * FROM cascade_memory.{table}").fetchall()), table
     move(url, tmp_path / "moved")
     with CascadeMemory(tmp_path / "moved", embedder="hashing", learn="inline") as memory:
-        memory.add("a task", "s", namespace=ZOE)
+        memory.acting(namespace=ZOE).add("a task", "s")
         later = engine_of(memory).namespace_id(ZOE)
         assert later > number
-        memory.forget(everything=True, purge=True, namespace=ZOE)
+        memory.acting(namespace=ZOE).forget(everything=True, purge=True)
     back = new_database()
     move(tmp_path / "moved", back)
     with CascadeMemory(back, embedder="hashing", learn="inline") as memory:
-        memory.add("a task", "s", namespace=ZOE)
+        memory.acting(namespace=ZOE).add("a task", "s")
         assert engine_of(memory).namespace_id(ZOE) > later

@@ -26,11 +26,11 @@ def test_room_is_made_while_a_long_training_goes_on(new_database: Callable[[], s
         memory.reward(memory.recall("the first task").episode_id, 1.0, solution="the first solution")
         assert learning.wait(30)
         for i in range(12):
-            memory.add(f"task {i}", f"solution {i}", namespace="other")
-        memory.recall("the second task", namespace="other")
+            memory.acting(namespace="other").add(f"task {i}", f"solution {i}")
+        memory.acting(namespace="other").recall("the second task")
         by = time.monotonic() + 20
-        while memory.stats(namespace="other").cases > 5 and time.monotonic() < by:
+        while memory.acting(namespace="other").stats().cases > 5 and time.monotonic() < by:
             time.sleep(0.05)
-        assert memory.stats(namespace="other").cases == 5
+        assert memory.acting(namespace="other").stats().cases == 5
         assert not may_learn.is_set()
         may_learn.set()

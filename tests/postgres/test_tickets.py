@@ -31,7 +31,7 @@ def test_a_ticket_of_one_process_is_redeemed_in_another_and_moves_nowhere(tmp_pa
         case_id = there.reward(recall.episode_id, 1.0, solution="fridge", **redeem)
         assert there.reward(recall.episode_id, 1.0, **redeem) == case_id
         _refused(there, recall.episode_id, recall.ticket, "redeemed before")
-        there.reward(other.episode_id, 1.0, solution="oven", source="user", actor="eve", ticket=other.ticket)
+        there.acting(actor="eve").reward(other.episode_id, 1.0, solution="oven", source="user", ticket=other.ticket)
         assert (there.stats().cases, there.stats().unkept["capped"]) == (1, 1)
         there.forget(episode_id=other.episode_id)
         again = there.recall(TASK, episode_id=other.episode_id)

@@ -38,7 +38,7 @@ def test_a_server_that_is_away_stops_no_agent_and_loses_no_reward(server: Cluste
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             found = memory.recall("heat some bowl")
-            elsewhere = [memory.recall("heat some bowl", namespace=name) for name in ("new", f"sk-{'a1B2c3D4' * 6}")]
+            elsewhere = [memory.acting(namespace=name).recall("heat some bowl") for name in ("new", f"sk-{'a1B2c3D4' * 6}")]
         assert time.perf_counter() - began < 6
         assert not found.cases
         assert found.error is not None

@@ -29,12 +29,12 @@ def test_a_database_of_version_5_is_upgraded(new_database: Callable[[], str]):
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(_BACK)
     with CascadeMemory(url, embedder="hashing", learn="inline") as memory:
-        assert memory.hide(case_id, actor="ann")
+        assert memory.acting(actor="ann").hide(case_id)
         assert memory.search("a task").cases == ()
-        right = memory.correct(case_id, "another solution", actor="ann")
+        right = memory.acting(actor="ann").correct(case_id, "another solution")
         assert memory.search("a task").cases[0].id == right
         for entry in memory.audit():
-            memory.undo(entry.id, actor="bob")
+            memory.acting(actor="bob").undo(entry.id)
             if entry.action == "hide":
                 break
         assert memory.search("a task").cases[0].id == case_id

@@ -83,6 +83,6 @@ def test_ten_starters_upgrade_a_database_once(new_database: Callable[[], str]):
         assert trust == {"agent": 0, "judge": 2, "host": 3, "human": 4}
         assert {(case.actor, case.channel) for case in memory.cases()} == {(None, None)}
         assert [one.actor for one in memory.sources()] == [None]
-        memory.add("another task", "s", actor="ann")
-        assert [case.query for case in memory.cases(actor="ann")] == ["another task"]
+        memory.acting(actor="ann").add("another task", "s")
+        assert [case.query for case in memory.cases(by_actor="ann")] == ["another task"]
         assert all(check.ok for check in memory.examine())

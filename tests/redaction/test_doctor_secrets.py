@@ -127,7 +127,7 @@ def test_the_names_of_counts_are_looked_at_and_none_of_somebody_else_comes_in(tm
 def test_every_name_of_a_count_that_is_written_may_be_imported():
     with opened(None, max_cases=6) as memory:
         for number in range(8):
-            memory.reward(memory.recall(f"task {number}", actor="ann").episode_id, 1.0, solution=f"solution {number}")
+            memory.reward(memory.acting(actor="ann").recall(f"task {number}").episode_id, 1.0, solution=f"solution {number}")
         memory.bring_back(memory.expired(why="evicted")[-1].id)
         first, second = memory.add([("a", "wrong"), ("a", "right")], progress=False)
         memory.hide(second)
@@ -137,7 +137,7 @@ def test_every_name_of_a_count_that_is_written_may_be_imported():
         memory.pin(case_id)
         memory.hide(case_id)
         memory.correct(episode, "right")
-        memory.forget(actor="ann")
+        memory.forget(by_actor="ann")
         memory.export(file := io.StringIO(), progress=False)
         written = {name for entry in memory.audit() for name in entry.counts}
     with opened(None) as other:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-import io
 import json
 import sqlite3
 import warnings
@@ -217,22 +216,26 @@ def test_a_secret_that_was_stored_before_is_not_stored_once_more(tmp_path: Path)
 
 def test_a_namespace_of_before_that_looks_like_a_secret_goes_on_and_no_new_one_begins(tmp_path: Path):
     with opened(tmp_path, redact=False) as memory:
-        memory.add("a task", "a solution", namespace=ONE)
+        memory.acting(namespace=ONE).add("a task", "a solution")
     with opened(tmp_path) as memory:
-        assert memory.recall("a task", namespace=ONE).cases
-        assert memory.forget(everything=True, namespace=ONE).cases == 1
-        assert memory.quarantine("eve", namespace=ONE) == 0
-        for verb in (memory.warm, memory.refit, lambda namespace: memory.recall("a task", namespace=namespace)):
+        assert memory.acting(namespace=ONE).recall("a task").cases
+        assert memory.acting(namespace=ONE).forget(everything=True).cases == 1
+        assert memory.acting(namespace=ONE).quarantine("eve") == 0
+        new = memory.acting(namespace=TWO)
+        for verb in (new.warm, new.refit, lambda: new.recall("a task")):
             with pytest.raises(InvalidInput, match="namespace looks as if it holds a secret"):
-                verb(namespace=TWO)
+                verb()
     assert TWO.encode() not in (tmp_path / "ledger.sqlite3").read_bytes()
 
 
 _ARGUMENTS = {
     **{"query": "a task", "solution": "a solution", "actor": "eve", "value": 1.0, "episode_id": "e", "thread_id": "t"},
     **{"case_id": "c", "id": "c", "seen": "f", "entry_id": "e", "warning_id": "w", "advice": "do", "since": 0.0},
-    **{"older_than": 1e9, "sort": "use", "file": io.StringIO()},
+    **{"older_than": 1e9, "sort": "use", "source": "user", "purpose": "forget", "about": [], "code": "c", "lasts": 1.0},
 }
+
+
+_ELSEWHERE = ("acting", "backup", "close", "end_episode", "export", "import_", "inspect", "note_failure", "shares_engine_with")
 
 
 def test_no_verb_makes_a_namespace_whose_name_looks_like_a_secret():
@@ -240,15 +243,21 @@ def test_no_verb_makes_a_namespace_whose_name_looks_like_a_secret():
     verbs = {
         name: verb
         for name, verb in inspect.getmembers(CascadeMemory, inspect.isfunction)
-        if not name.startswith("_") and "namespace" in inspect.signature(verb).parameters
+        if not name.startswith("_") and name not in _ELSEWHERE
     }
     assert {"quarantine", "release", "recall", "add", "forget", "check", "warm"} <= set(verbs)
     with opened() as memory:
         for name, verb in verbs.items():
-            needed = [one.name for one in inspect.signature(verb).parameters.values() if one.default is inspect.Parameter.empty]
-            given = {one: _ARGUMENTS[one] for one in needed if one != "self"} | ({"actor": "eve"} if name == "forget" else {})
+            needed = [
+                one.name
+                for one in inspect.signature(verb).parameters.values()
+                if one.default is one.empty and one.kind is not one.VAR_KEYWORD
+            ]
+            given = {one: _ARGUMENTS[one] for one in needed if one != "self"} | (
+                {"by_actor": "eve"} if name == "forget" else {}
+            )
             with contextlib.suppress(CascadeError):  # most find nothing there
-                found = verb(memory, **given, namespace=TWO)
+                found = verb(memory.acting(namespace=TWO), **given)
                 if inspect.iscoroutine(found):
                     asyncio.run(found)
                 elif inspect.isgenerator(found):
@@ -261,7 +270,9 @@ def test_no_verb_makes_a_namespace_whose_name_looks_like_a_secret():
 
 def test_without_redaction_everything_is_stored_as_it_is(tmp_path: Path):
     with opened(tmp_path, redact=False) as memory:
-        case = memory.get(memory.add(f"use {ONE}", f"send {ONE}", metadata={ONE: ONE}, namespace=ONE), namespace=ONE)
+        case = memory.acting(namespace=ONE).get(
+            memory.acting(namespace=ONE).add(f"use {ONE}", f"send {ONE}", metadata={ONE: ONE})
+        )
         assert (case.query, case.solution, case.metadata) == (f"use {ONE}", f"send {ONE}", {ONE: ONE})
         memory.recall("task", episode_id=ONE, thread_id=TWO)
         assert memory.latest(TWO).id == ONE  # type: ignore[union-attr]

@@ -93,10 +93,10 @@ def _errors(memory: CascadeMemory) -> None:
     for call in (
         lambda: memory.recall("task", episode_id=EVERY[2].text),
         lambda: memory.recall("task", thread_id=EVERY[2].text),
-        lambda: memory.recall("task", actor=EVERY[2].text),
-        lambda: memory.recall("task", namespace=EVERY[2].text),
-        lambda: memory.add("task", "solution", namespace=EVERY[2].text),
-        lambda: memory.propose("task", "solution", namespace=EVERY[2].text),
+        lambda: memory.acting(actor=EVERY[2].text).recall("task"),
+        lambda: memory.acting(namespace=EVERY[2].text).recall("task"),
+        lambda: memory.acting(namespace=EVERY[2].text).add("task", "solution"),
+        lambda: memory.acting(namespace=EVERY[2].text).propose("task", "solution"),
         lambda: memory.reward(EVERY[2].text, 1.0),
         lambda: memory.reward("unknown", EVERY[2].text),  # type: ignore[arg-type]
         lambda: memory.add("task", "solution", source=EVERY[2].text),
@@ -159,7 +159,7 @@ def test_an_import_brings_none_in(tmp_path: Path):
 @pytest.mark.parametrize("field", ["id", "thread", "namespace", "actor", "query", "fields"])
 def test_a_damaged_or_forged_import_leaves_no_trace_either(field: str, tmp_path: Path):
     with CascadeMemory(embedder="hashing") as memory:
-        memory.recall("a task", thread_id="conversation", actor="ann", metadata={"user": "ann"})
+        memory.acting(actor="ann").recall("a task", thread_id="conversation", metadata={"user": "ann"})
         memory.export(export := tmp_path / "export.jsonl")
     header, *lines = export.read_text().splitlines()
     forged = [

@@ -193,18 +193,18 @@ def test_no_record_leaves_a_byte(part: int, tmp_path: Path, caplog: pytest.LogCa
 WORD = "Xk4" + Invented(92).of(12) + "z9"
 SAID = {"password": WORD}
 _NAMES: dict[str, Callable[[CascadeMemory], object]] = {
-    "actor": lambda memory: memory.recall("a task", actor=WORD, metadata=SAID),
+    "actor": lambda memory: memory.acting(actor=WORD).recall("a task", metadata=SAID),
     "thread": lambda memory: memory.recall("a task", thread_id=WORD, metadata=SAID),
     "episode": lambda memory: memory.recall("a task", episode_id=WORD, metadata=SAID),
-    "namespace": lambda memory: memory.recall("a task", namespace=WORD, metadata=SAID),
-    "namespace of add": lambda memory: memory.add("a task", "done", namespace=WORD, metadata=SAID),
-    "actor of add": lambda memory: memory.add("a task", "done", actor=WORD, metadata=SAID),
-    "actor of many": lambda memory: memory.add([("a task", "done", SAID)], actor=WORD),
-    "actor of propose": lambda memory: memory.propose("a task", "done", actor=WORD, metadata=SAID),
+    "namespace": lambda memory: memory.acting(namespace=WORD).recall("a task", metadata=SAID),
+    "namespace of add": lambda memory: memory.acting(namespace=WORD).add("a task", "done", metadata=SAID),
+    "actor of add": lambda memory: memory.acting(actor=WORD).add("a task", "done", metadata=SAID),
+    "actor of many": lambda memory: memory.acting(actor=WORD).add([("a task", "done", SAID)]),
+    "actor of propose": lambda memory: memory.acting(actor=WORD).propose("a task", "done", metadata=SAID),
     "actor of quarantine": lambda memory: memory.quarantine(WORD, note=f"password={WORD}"),
-    "by": lambda memory: memory.quarantine("eve", by=WORD, note=f"password={WORD}"),
-    "actor of reward": lambda memory: memory.reward(memory.recall("a").episode_id, 1.0, actor=WORD, metadata=SAID),
-    "actor of correct": lambda memory: memory.correct(memory.add("a", "b"), "c", actor=WORD, note=f"password={WORD}"),
+    "by": lambda memory: memory.acting(actor=WORD).quarantine("eve", note=f"password={WORD}"),
+    "actor of reward": lambda memory: memory.acting(actor=WORD).reward(memory.recall("a").episode_id, 1.0, metadata=SAID),
+    "actor of correct": lambda memory: memory.acting(actor=WORD).correct(memory.add("a", "b"), "c", note=f"password={WORD}"),
 }
 
 

@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
         for i in range(60):
             recall = memory.recall(f"task {i}")
             memory.reward(recall.episode_id, 1.0, solution=f"solution {i}", metadata={"n": i, "tags": ["a", "b"]})
-        memory.add("walk", [Step(action="look", observation="a door")], namespace="tenant/7")
+        memory.acting(namespace="tenant/7").add("walk", [Step(action="look", observation="a door")])
     return tmp_path / "memory" / "chroma"
 
 
@@ -88,11 +88,11 @@ def test_llama_index_opens_it_with_all_cases(folder: Path):
 def test_forgotten_cases_leave_chroma_too(tmp_path: Path):
     with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
         ids = memory.add([(f"task {i}", "s") for i in range(5)])
-        memory.add("other", "s", namespace="gone")
+        memory.acting(namespace="gone").add("other", "s")
         memory.sync()
         memory.forget(ids[0])
-        memory.forget(everything=True, namespace="gone")
-        memory.add("after", "s", namespace="gone")
+        memory.acting(namespace="gone").forget(everything=True)
+        memory.acting(namespace="gone").add("after", "s")
         memory.sync()
         mirror = engine_of(memory).parts.mirror
         assert mirror is not None
@@ -126,7 +126,9 @@ def test_few_collections_are_open_at_a_time_however_many_there_are(tmp_path: Pat
     with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
         before = len(os.listdir("/proc/self/fd"))
         for name in names:
-            memory.add([("a printer jams", f"answer of {name}"), ("a screen is dark", "press the switch")], namespace=name)
+            memory.acting(namespace=name).add(
+                [("a printer jams", f"answer of {name}"), ("a screen is dark", "press the switch")]
+            )
         memory.sync()
         assert len(os.listdir("/proc/self/fd")) - before < 4 * MOST_OPEN + 20
         feeder = engine_of(memory).feeder

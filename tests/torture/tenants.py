@@ -58,10 +58,12 @@ def play(memory: CascadeMemory, i: int) -> None:
     """Add five cases, and play five episodes."""
     name = tenant(i)
     cases = [(f"ticket {j} of tenant {i} about topic {j % 3}", f"answer {j % 3} of {i}") for j in range(CASES)]
-    memory.add(cases, namespace=name, progress=False)
+    memory.acting(namespace=name).add(cases, progress=False)
     for j in range(EPISODES):
-        recall = memory.recall(f"question {j} of tenant {i} about topic {j % 3}", namespace=name)
-        memory.reward(recall.episode_id, float(j % 2), solution=f"answer {j % 3} of {i}" if j % 2 else None, namespace=name)
+        recall = memory.acting(namespace=name).recall(f"question {j} of tenant {i} about topic {j % 3}")
+        memory.acting(namespace=name).reward(
+            recall.episode_id, float(j % 2), solution=f"answer {j % 3} of {i}" if j % 2 else None
+        )
 
 
 def fill(place: Path | str, tenants: int, watched: list[int]) -> dict[str, Any]:
@@ -104,7 +106,7 @@ def fill(place: Path | str, tenants: int, watched: list[int]) -> dict[str, Any]:
 def recalled(memory: CascadeMemory, i: int) -> float:
     """Return how long a recall takes that finds the tenant's cases."""
     began = time.perf_counter()
-    found = memory.recall(f"question of tenant {i} about topic 2", namespace=tenant(i))
+    found = memory.acting(namespace=tenant(i)).recall(f"question of tenant {i} about topic 2")
     took = time.perf_counter() - began
     assert found.error is None, found.error
     return took

@@ -49,7 +49,7 @@ def fill(place: str, pipe: int) -> None:
     with _memory(place) as memory:
         for actor, count in ((HONEST, _HONEST), (POISONER, _POISONED)):
             for i in range(count):
-                recall = memory.recall(f"{actor} has the question {i} about {actor}{i % 5}", actor=actor)
+                recall = memory.acting(actor=actor).recall(f"{actor} has the question {i} about {actor}{i % 5}")
                 recall.reward(1.0, solution=f"{actor} says {i}")
     say(pipe, "filled")
 
@@ -67,7 +67,7 @@ def undo(place: str, purge: bool, pipe: int) -> None:
     """Undo the poisoner, and say so."""
     with _memory(place) as memory:
         say(pipe, "begun")
-        memory.forget(actor=POISONER, purge=purge)
+        memory.forget(by_actor=POISONER, purge=purge)
         say(pipe, "done")
 
 
@@ -76,7 +76,7 @@ def look(place: str, purge: bool, again: bool, pipe: int) -> None:
     with _memory(place) as memory:
         before = state(memory)
         if again:
-            memory.forget(actor=POISONER, purge=purge)
+            memory.forget(by_actor=POISONER, purge=purge)
         memory.sync()
         # What is looked at is a copied folder: its Chroma is not trusted, and built anew when it is needed.
         checks = [check for check in memory.examine() if not (check.ok or check.detail.startswith(CHANGED))]

@@ -98,9 +98,9 @@ class _Game:
     def _do(self, turn: int) -> None:
         """Do a task honestly."""
         actor = self._attackers.actor(turn)
-        recall = self._memory.recall(self._stream.queries[turn], actor=actor, episode_id=f"turn {turn}")
+        recall = self._memory.acting(actor=actor).recall(self._stream.queries[turn], episode_id=f"turn {turn}")
         attempt = self._attempt(turn, recall.cases)
-        self._memory.reward(recall.episode_id, attempt.success, solution=attempt.answer, actor=actor)
+        self._memory.acting(actor=actor).reward(recall.episode_id, attempt.success, solution=attempt.answer)
         bad = any(case.id in self._malicious for case in recall.cases)
         followed = bad and not attempt.success
         aimed = self._attackers.flips or self._stream.labels[turn] in self._attackers.aimed_at
@@ -114,16 +114,16 @@ class _Game:
     def _attack(self, turn: int) -> None:
         actor = self._attackers.actor(turn)
         if self._attackers.flips or self._attackers.is_honest_yet(turn):
-            recall = self._memory.recall(self._stream.queries[turn], actor=actor, episode_id=f"turn {turn}")
+            recall = self._memory.acting(actor=actor).recall(self._stream.queries[turn], episode_id=f"turn {turn}")
             attempt = self._attempt(turn, recall.cases)
             says = attempt.success != self._attackers.flips
-            case_id = self._memory.reward(recall.episode_id, says, solution=attempt.answer, actor=actor)
+            case_id = self._memory.acting(actor=actor).reward(recall.episode_id, says, solution=attempt.answer)
             if says and not attempt.success and case_id is not None:
                 self._malicious.add(case_id)
             return
         for number, made in enumerate(self._attackers.injected(turn)):
-            recall = self._memory.recall(made.query, actor=actor, episode_id=f"turn {turn}, {number}")
-            case_id = self._memory.reward(recall.episode_id, 1.0, solution=made.solution, actor=actor)
+            recall = self._memory.acting(actor=actor).recall(made.query, episode_id=f"turn {turn}, {number}")
+            case_id = self._memory.acting(actor=actor).reward(recall.episode_id, 1.0, solution=made.solution)
             if case_id is not None:
                 self._malicious.add(case_id)
 
