@@ -49,10 +49,10 @@ def test_a_folder_of_version_1_opens_with_everything_in_it(old_folder: Path):
         assert (first.query, round(first.similarity, 4)) == ("task 3 of kind 3", 1.0)
         assert state_of(memory).policy.rewards == 42
         assert memory.reward("open-one", 1.0)  # with the solution that was noted then
-        assert memory.acting(namespace="tenant/42").search("other 3").cases[0].solution == "other solution 3"
-        assert len(memory.search("task", k=32, where={"user": "u1"}).cases) > 5
+        assert memory.acting(namespace="tenant/42").cases.search("other 3").cases[0].solution == "other solution 3"
+        assert len(memory.cases.search("task", k=32, where={"user": "u1"}).cases) > 5
         memory.sync()
-        assert all(check.ok for check in memory.examine())
+        assert all(check.ok for check in memory.data.examine())
 
 
 def test_what_a_negative_k_said_a_column_says(old_folder: Path):
@@ -135,20 +135,20 @@ def test_cases_of_version_6_are_trusted_like_their_sources(tmp_path: Path, monke
         monkeypatch.setattr(running, "clock", lambda: later)
         memory.sync()
         engine_of(memory).parts.ledger.expiry.expire(1, 1_000)
-        assert len(memory.expired()) == 1
+        assert len(memory.cases.expired()) == 1
         ids = {source: memory.add(f"task of {source}", "s", source=source) for source in sources}
-        memory.acting(actor="ann").hide(ids["env"])
+        memory.acting(actor="ann").cases.hide(ids["env"])
     _set_back_to_6(folder / "ledger.sqlite3")
     assert restore(folder, tmp_path / "restored")["cases"] == 5  # each row of a backup is checked, as its version wrote it
     for place in (folder, tmp_path / "restored"):
         with CascadeMemory(place, embedder="hashing", learn="inline") as memory:
-            assert {source: memory.get(case_id).trust for source, case_id in ids.items()} == sources
-            assert {(case.actor, case.channel) for case in memory.cases()} == {(None, None)}
-            assert [(one.actor, one.trust, one.why) for one in memory.diff(0).went] == [(None, 2, "expired")]
-            (back,) = memory.bring_back()
-            assert (memory.get(back).trust, memory.get(back).actor) == (2, None)
-            assert memory.audit()
-            assert all(check.ok for check in memory.examine())
+            assert {source: memory.cases.get(case_id).trust for source, case_id in ids.items()} == sources
+            assert {(case.actor, case.channel) for case in memory.cases.all()} == {(None, None)}
+            assert [(one.actor, one.trust, one.why) for one in memory.sources.diff(0).went] == [(None, 2, "expired")]
+            (back,) = memory.cases.bring_back()
+            assert (memory.cases.get(back).trust, memory.cases.get(back).actor) == (2, None)
+            assert memory.review.audit()
+            assert all(check.ok for check in memory.data.examine())
         with contextlib.closing(sqlite3.connect(":memory:")) as new:
             new.executescript(TABLES)
             with contextlib.closing(sqlite3.connect(place / "ledger.sqlite3")) as upgraded:
@@ -162,15 +162,15 @@ def test_a_folder_of_version_7_learns_from_failures_from_now_on(tmp_path: Path):
         with CascadeMemory(place, learn="inline") as memory:
             stats = memory.stats(everywhere=True)
             assert (stats.cases, stats.episodes, stats.rewards, stats.open) == (12, 11, 10, 1)
-            assert len(list(memory.audit())) == 14
+            assert len(list(memory.review.audit())) == 14
             ledger = engine_of(memory).parts.ledger
             assert (ledger.warnings.failures(1), ledger.warnings.tallies(1), ledger.warnings.decisions(1)) == ([], {}, {})
-            (waits,) = memory.episodes(status="open")
+            (waits,) = memory.episodes.all(status="open")
             ledger.warnings.note_check(Check(episode_id=waits.id, warning="w", warned=True, propensity=0.5, at=1.0))
             ledger.settle(settlement(waits.id, 0.0, blame=blame(), repeats={"w": True}))
             assert [one.query for one in ledger.warnings.failures(1)] == ["an open task"]
             assert ledger.warnings.tallies(1) == {"w": Tally(warned=1, warned_repeated=1)}
-            assert all(check.ok for check in memory.examine())
+            assert all(check.ok for check in memory.data.examine())
         with contextlib.closing(sqlite3.connect(":memory:")) as new:
             new.executescript(TABLES)
             with contextlib.closing(sqlite3.connect(place / "ledger.sqlite3")) as upgraded:

@@ -26,12 +26,12 @@ from cascade_memory.domain.warning_options import WarningOptions, check_warnings
 from cascade_memory.lazy import load
 from cascade_memory.learning.ranker import Ranker
 from cascade_memory.memory.memory import Memory
-from cascade_memory.memory.passed_wrongly import SaysWhatToPass, saying
+from cascade_memory.memory.passed_wrongly import saying
 from cascade_memory.memory.verdict import RewardFn
 from cascade_memory.ports.embedder import Embedder
 
 
-class CascadeMemory(SaysWhatToPass, Memory, metaclass=saying(type(Memory))):
+class CascadeMemory(Memory, metaclass=saying(type(Memory))):
     """A case memory that learns from outcomes which past cases to reuse.
 
     >>> memory = CascadeMemory(embedder="hashing")          # in RAM; CascadeMemory("./memory") lives in a folder

@@ -34,7 +34,7 @@ def restore(backup: str | os.PathLike[str], path: str | os.PathLike[str], *, rep
     >>> place = tempfile.mkdtemp()
     >>> with CascadeMemory(embedder="hashing") as memory:
     ...     _ = memory.add("reset a password", "press reset")
-    ...     _ = memory.backup(f"{place}/backup")
+    ...     _ = memory.data.backup(f"{place}/backup")
     >>> restore(f"{place}/backup", f"{place}/memory")
     {'cases': 1, 'episodes': 0, 'outcomes': 0}
     """

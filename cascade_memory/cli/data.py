@@ -64,7 +64,7 @@ def doctor(options: argparse.Namespace) -> int:
     if options.secrets:
         return doctor_secrets(options)
     with existing(options) as memory:
-        checks = memory.examine(fix=options.fix)
+        checks = memory.data.examine(fix=options.fix)
     if options.json:
         print_json([check.as_dict() for check in checks])
     else:
@@ -76,7 +76,7 @@ def doctor(options: argparse.Namespace) -> int:
 def rebuild(options: argparse.Namespace) -> int:
     """Build Chroma again from the ledger."""
     with existing(options) as memory:
-        memory.rebuild()
+        memory.data.rebuild()
         cases = memory.stats(everywhere=True).cases
     print_done(options, {"rebuilt": cases}, f"Chroma was rebuilt with {counted(cases, 'case')}")
     return 0
@@ -110,9 +110,9 @@ def export(options: argparse.Namespace) -> int:
         check_writable(options.file, "the file")
     with existing(options) as memory:
         if options.file == "-":
-            memory.export(sys.stdout, progress=False)
+            memory.data.export(sys.stdout, progress=False)
             return 0
-        lines = memory.export(options.file)
+        lines = memory.data.export(options.file)
     print_done(options, {"lines": lines, "file": options.file}, f"{lines:,} lines written to {options.file}")
     return 0
 
@@ -130,7 +130,7 @@ def import_(options: argparse.Namespace) -> int:
         header = read_header(first := next(lines, ""))
         embedder = "stored" if _is_there(options) else StoredVectors(header["embedder"], header["dimension"])
         with CascadeMemory(options.path, embedder=embedder, chroma=options.chroma) as memory:
-            count = memory.acting(actor=actor(options)).import_(itertools.chain([first], lines))
+            count = memory.acting(actor=actor(options)).data.import_(itertools.chain([first], lines))
     print_done(options, {"imported": count}, f"{counted(count, 'record')} imported")
     return 0
 
@@ -146,7 +146,7 @@ def _is_there(options: argparse.Namespace) -> bool:
 def backup(options: argparse.Namespace) -> int:
     """Copy."""
     with existing(options) as memory:
-        held = memory.backup(options.target)
+        held = memory.data.backup(options.target)
     print_done(options, held, f"backed up: {_counted(held)}")
     return 0
 

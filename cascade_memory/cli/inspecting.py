@@ -47,7 +47,7 @@ def inspect(options: argparse.Namespace) -> int:
         existing(options, options.namespace),
         CascadeMemory(options.path, embedder="stored", chroma=options.chroma, namespace=options.namespace) as memory,
     ):
-        memory.stand_aside()
+        memory.data.stand_aside()
         with contextlib.suppress(OSError, AttributeError):  # Windows has no nice
             os.nice(10)  # agents come first
         run(memory, listening, edit=options.edit, actor=options.actor, browser=not options.no_browser, rate=options.rate)

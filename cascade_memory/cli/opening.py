@@ -54,7 +54,7 @@ def existing(options: argparse.Namespace, namespace: str | None = None, actor: s
 
     place(options).check_there()
     memory = CascadeMemory(options.path, embedder="stored", chroma=options.chroma)
-    names = memory.namespaces()
+    names = memory.data.namespaces()
     if namespace is not None and namespace not in names and (names or namespace != "default"):
         memory.close()
         raise InvalidInput(no_namespace(namespace, names))

@@ -53,7 +53,7 @@ def _decision(review: Commands, name: str, run: Run, about: str) -> argparse.Arg
 def correct(options: argparse.Namespace) -> int:
     """Store the right solution of an episode or in place of a case."""
     with existing(options, options.namespace, actor(options)) as memory:
-        made = memory.correct(options.id, options.solution, note=options.note)
+        made = memory.review.correct(options.id, options.solution, note=options.note)
     print_done(options, {"corrected": options.id, "case": made}, f"corrected: case {made} is shown from now on")
     return 0
 
@@ -62,7 +62,7 @@ def confirm(options: argparse.Namespace) -> int:
     """Say that what was seen is right."""
     episode_id, seen = waiting.as_seen(options.episode, "--episode")
     with existing(options, options.namespace, actor(options)) as memory:
-        case_id = memory.confirm(episode_id, seen=seen)
+        case_id = memory.review.confirm(episode_id, seen=seen)
     stored = "no case was stored" if case_id is None else f"it is case {case_id}"
     print_done(options, {"confirmed": episode_id, "case": case_id}, f"confirmed: {stored}")
     return 0
@@ -72,7 +72,7 @@ def reject(options: argparse.Namespace) -> int:
     """Say that what was seen is wrong."""
     episode_id, seen = waiting.as_seen(options.episode, "--episode")
     with existing(options, options.namespace, actor(options)) as memory:
-        memory.reject(episode_id, seen=seen)
+        memory.review.reject(episode_id, seen=seen)
     print_done(options, {"rejected": episode_id}, "rejected")
     return 0
 
@@ -80,8 +80,8 @@ def reject(options: argparse.Namespace) -> int:
 def flag(options: argparse.Namespace) -> int:
     """Pin, unpin, hide or show again."""
     with existing(options, options.namespace, actor(options)) as memory:
-        done = getattr(memory, options.command)(options.case)
-        stays = options.command == "unhide" and memory.get(options.case).hidden
+        done = getattr(memory.cases, options.command)(options.case)
+        stays = options.command == "unhide" and memory.cases.get(options.case).hidden
     said = "done" if done else "nothing to do: it was so before"
     said += "; it is not shown: its actor is in quarantine (sources release, or pin it)" if stays else ""
     print_done(options, {options.command: options.case, "changed": done}, said)
@@ -91,7 +91,7 @@ def flag(options: argparse.Namespace) -> int:
 def audit(options: argparse.Namespace) -> int:
     """List what people did, newest first."""
     with existing(options, options.namespace) as memory:
-        found = first(memory.audit(newest_first=not options.oldest_first), options)
+        found = first(memory.review.audit(newest_first=not options.oldest_first), options)
     if options.json:
         print_json([entry.as_dict() for entry in found])
         return 0
@@ -104,7 +104,7 @@ def audit(options: argparse.Namespace) -> int:
 def undo(options: argparse.Namespace) -> int:
     """Take an action back."""
     with existing(options, options.namespace, actor(options)) as memory:
-        memory.undo(options.entry)
+        memory.review.undo(options.entry)
     print_done(options, {"undone": options.entry}, "taken back")
     return 0
 

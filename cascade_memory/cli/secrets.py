@@ -23,7 +23,7 @@ _TODO = (
 def doctor_secrets(options: argparse.Namespace) -> int:
     """Count the stored secrets by kind and place."""
     with existing(options) as memory:
-        found = memory.find_secrets()
+        found = memory.data.find_secrets()
     if options.json:
         print_json({"secrets": [one.as_dict() for one in found], "todo": _TODO if found else None})
     elif not found:

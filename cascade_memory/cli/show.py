@@ -80,9 +80,9 @@ def cases(options: argparse.Namespace) -> int:
     """List cases."""
     where = parsed_where(options.where)
     with existing(options, options.namespace) as memory:
-        every = memory.cases(where=where, newest_first=not options.oldest_first, **filters(options))
+        every = memory.cases.all(where=where, newest_first=not options.oldest_first, **filters(options))
         found = first(every, options)
-        others = [] if found else [name for name in memory.namespaces() if name != options.namespace]
+        others = [] if found else [name for name in memory.data.namespaces() if name != options.namespace]
     if options.json:
         print_json([_case(one) for one in found])
         return 0
@@ -98,7 +98,7 @@ def cases(options: argparse.Namespace) -> int:
 def case(options: argparse.Namespace) -> int:
     """Show one case with everything that is known about it."""
     with existing(options, options.namespace) as memory:
-        found = memory.get(options.case)
+        found = memory.cases.get(options.case)
     if options.json:
         print_json(_case(found))
         return 0
@@ -122,7 +122,7 @@ def case(options: argparse.Namespace) -> int:
 def episodes(options: argparse.Namespace) -> int:
     """List episodes."""
     with existing(options, options.namespace) as memory:
-        every = memory.episodes(
+        every = memory.episodes.all(
             status=options.status, source=options.source, newest_first=not options.oldest_first, **filters(options)
         )
         found = first(every, options)
@@ -145,7 +145,7 @@ def namespaces(options: argparse.Namespace) -> int:
 
     counts: dict[str, int] = {}
     with existing(options) as memory:
-        for name in memory.namespaces():
+        for name in memory.data.namespaces():
             with CascadeMemory(options.path, embedder="stored", chroma=options.chroma, namespace=name) as one:
                 counts[name] = len(one)
     if options.json:
@@ -158,7 +158,7 @@ def namespaces(options: argparse.Namespace) -> int:
 def changes(options: argparse.Namespace) -> int:
     """Say which cases came and went since a moment, and from whom."""
     with existing(options, options.namespace) as memory:
-        found = memory.diff(options.since, by_actor=options.actor, by_channel=options.channel)
+        found = memory.sources.diff(options.since, by_actor=options.actor, by_channel=options.channel)
     if options.json:
         print_json(found.as_dict())
         return 0

@@ -37,7 +37,7 @@ def _add_decision(sources: Commands, name: str, run: Run, about: str) -> None:
 def list_(options: argparse.Namespace) -> int:
     """List who wrote how much, and how it did."""
     with existing(options, options.namespace) as memory:
-        found = memory.sources()
+        found = memory.sources.all()
     if options.json:
         print_json(found.as_dicts())
         return 0
@@ -58,7 +58,7 @@ def list_(options: argparse.Namespace) -> int:
 def standings(options: argparse.Namespace) -> int:
     """List what is known of actors, the worst first."""
     with existing(options, options.namespace) as memory:
-        found = memory.standings()
+        found = memory.sources.standings()
     if options.json:
         print_json([{**dataclasses.asdict(one), "why": one.why} for one in found])
         return 0
@@ -71,14 +71,14 @@ def standings(options: argparse.Namespace) -> int:
 def quarantine(options: argparse.Namespace) -> int:
     """Put an actor into quarantine."""
     with existing(options, options.namespace, actor(options)) as memory:
-        moved = memory.quarantine(options.actor, note=options.note)
+        moved = memory.sources.quarantine(options.actor, note=options.note)
     return _print_moved(options, moved, "no longer shown")
 
 
 def release(options: argparse.Namespace) -> int:
     """Release an actor."""
     with existing(options, options.namespace, actor(options)) as memory:
-        moved = memory.release(options.actor, note=options.note)
+        moved = memory.sources.release(options.actor, note=options.note)
     return _print_moved(options, moved, "shown again")
 
 

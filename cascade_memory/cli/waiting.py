@@ -46,16 +46,16 @@ def pending(options: argparse.Namespace) -> int:
     if both:
         raise InvalidInput(f"{both[0]} cannot be confirmed and rejected at the same time")
     with existing(options, options.namespace, actor(options)) as memory:
-        waiting = {one.id: one for one in memory.reported()}
+        waiting = {one.id: one for one in memory.review.reported()}
         _check_waiting(options, waiting, confirmed)
         case_ids: list[str | None] = []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the warning that a reward stored no case; it is printed below
             for episode_id, seen in confirmed.items():
-                case_ids.append(memory.confirm(episode_id, seen=seen))
+                case_ids.append(memory.review.confirm(episode_id, seen=seen))
         for episode_id in options.reject:
             seen = waiting[episode_id].fingerprint
-            memory.reject(episode_id, seen=seen)
+            memory.review.reject(episode_id, seen=seen)
         left = [one for one in waiting.values() if one.id not in {*confirmed, *options.reject}]
     if options.json:
         print_json({"confirmed": list(confirmed), "rejected": options.reject, "waiting": [_waiting(one) for one in left]})
@@ -70,7 +70,7 @@ def pending(options: argparse.Namespace) -> int:
         row = [f"{one.reward:g}", shorten(one.query, _READABLE), shorten(_solved(one), _READABLE)]
         print_table("", ["reward", "task", "solution"], [row])
     if left:
-        accept = f"cascade-memory review pending {memory.place} --confirm EPISODE@FINGERPRINT"
+        accept = f"cascade-memory review pending {memory.data.place} --confirm EPISODE@FINGERPRINT"
         print(f"accept one: {accept}; refuse one: --reject EPISODE")
     if any(shorten(text, _READABLE) != shorten(text, sys.maxsize) for one in left for text in (one.query, _solved(one))):
         print("longer texts are cut; --json prints them whole")
@@ -124,8 +124,8 @@ def expired(options: argparse.Namespace) -> int:
     with existing(options, options.namespace, actor(options)) as memory:
         back: list[str] = []
         if options.bring_back is not None:
-            back = memory.bring_back(options.bring_back or None)
-        left = memory.expired(why="evicted" if options.evicted else "expired")
+            back = memory.cases.bring_back(options.bring_back or None)
+        left = memory.cases.expired(why="evicted" if options.evicted else "expired")
     if options.json:
         print_json({"brought_back": back, "expired": [asdict(one) for one in left]})
         return 0

@@ -37,7 +37,7 @@ def _add_decision(warnings: Commands, name: str, run: Run, about: str) -> argpar
 def list_(options: argparse.Namespace) -> int:
     """List warnings, the latest first."""
     with existing(options, options.namespace) as memory:
-        every = memory.warnings()
+        every = memory.warnings.all()
     matching = [one for one in every if options.state in (None, one.state)]
     found = first(matching, options)
     if options.json:
@@ -53,21 +53,21 @@ def list_(options: argparse.Namespace) -> int:
 def retire(options: argparse.Namespace) -> int:
     """Never give a warning again."""
     with existing(options, options.namespace, actor(options)) as memory:
-        changed = memory.retire(options.warning, note=options.note)
+        changed = memory.warnings.retire(options.warning, note=options.note)
     return _print_changed(options, changed)
 
 
 def restore(options: argparse.Namespace) -> int:
     """Give a retired warning again."""
     with existing(options, options.namespace, actor(options)) as memory:
-        changed = memory.restore_warning(options.warning, note=options.note)
+        changed = memory.warnings.restore(options.warning, note=options.note)
     return _print_changed(options, changed)
 
 
 def advise(options: argparse.Namespace) -> int:
     """Say what to do instead."""
     with existing(options, options.namespace, actor(options)) as memory:
-        changed = memory.advise(options.warning, options.advice, note=options.note)
+        changed = memory.warnings.advise(options.warning, options.advice, note=options.note)
     return _print_changed(options, changed)
 
 

@@ -25,7 +25,7 @@ def with_tool_calls(query: str, solution: Solution) -> str:
     >>> memory = CascadeMemory(embedder="hashing", case_text=with_tool_calls)
     >>> recall = memory.recall("Where was the director of Jaws born?")
     >>> steps = [Step(tool="search", arguments={"query": "Jaws"}), Step(tool="search", arguments={"query": "Spielberg"})]
-    >>> case = memory.get(memory.reward(recall.episode_id, 1.0, solution=steps))
+    >>> case = memory.cases.get(memory.reward(recall.episode_id, 1.0, solution=steps))
     >>> print(case.query)
     Where was the director of Jaws born?
     Tool calls: search({"query": "Jaws"}); search({"query": "Spielberg"})

@@ -93,7 +93,7 @@ def fingerprint(
 @shown_visibly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Episode:
-    """An episode as the ledger records it: ``reward_fn`` receives it, and ``memory.pending()`` returns such episodes.
+    """An episode as the ledger records it: ``reward_fn`` receives it, and ``memory.episodes.pending()`` returns such episodes.
 
     ``status`` is the status in the ledger, or ``"error"`` if ``reward_fn`` is called for a run that raised. ``solution`` is the
     solution that was rewarded; before there is a reward, it is what the run ended with. ``ended`` says how the run ended:

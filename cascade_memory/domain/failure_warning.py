@@ -85,7 +85,7 @@ class WarningDecision:
 @shown_visibly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureWarning:
-    """A warning as ``memory.warnings()`` returns it.
+    """A warning as ``memory.warnings.all()`` returns it.
 
     ``times`` says how often runs failed at this step, ``source`` on whose word (the most trusted one). ``state`` is "active",
     "retired" (its record says that it does not help, or a person decided so), or "held" (of an actor who is not trusted yet).

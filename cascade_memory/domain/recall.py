@@ -47,11 +47,20 @@ class RecalledCase:
         return Card("Recalled case", parts=[self.entry(), Facts(facts)]).html()
 
 
-class Rewardable(Protocol):
-    """What a recall asks of the memory that made it."""
+class KnowsTickets(Protocol):
+    """What a recall asks before it brings its ticket along."""
 
     def needs_ticket(self, source: str) -> bool:
         """Say whether a reward from a source has to bring the ticket of its recall."""
+        ...
+
+
+class Rewardable(Protocol):
+    """What a recall asks of the memory that made it."""
+
+    @property
+    def sources(self) -> KnowsTickets:
+        """Those who wrote what is stored; they know who needs a ticket."""
         ...
 
     def reward(
@@ -172,7 +181,7 @@ class Recall:
         >>> memory = CascadeMemory(embedder="hashing")
         >>> kitchen = memory.acting(namespace="kitchen")
         >>> case_id = kitchen.recall("cool some mug").reward(1.0, solution="put it into the fridge")
-        >>> kitchen.get(case_id).solution
+        >>> kitchen.cases.get(case_id).solution
         'put it into the fridge'
         """
         memory = self._rewarded_by()
@@ -186,7 +195,7 @@ class Recall:
             metadata=metadata,
             overwrite=overwrite,
             confirms=confirms,
-            ticket=self.ticket if memory.needs_ticket(source) else None,
+            ticket=self.ticket if memory.sources.needs_ticket(source) else None,
         )
 
     async def areward(
@@ -211,7 +220,7 @@ class Recall:
             metadata=metadata,
             overwrite=overwrite,
             confirms=confirms,
-            ticket=self.ticket if memory.needs_ticket(source) else None,
+            ticket=self.ticket if memory.sources.needs_ticket(source) else None,
         )
 
     def _rewarded_by(self) -> Rewardable | None:

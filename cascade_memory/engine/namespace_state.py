@@ -269,7 +269,7 @@ class NamespaceState:
         """Describe what still holds forgotten data and cannot be cleaned now."""
         stale = self.learner.stale()
         if not stale and self._parts.ranker.training is not None and self._learning.locked():
-            return (f"the encoder of {self.name!r}, which is being trained right now: memory.refit() trains it again",)
+            return (f"the encoder of {self.name!r}, which is being trained right now: memory.data.refit() trains it again",)
         return stale
 
     # -- limits ------------------------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ def settlement(engine: Settles, judgement: Judgement) -> Settlement:
     if unseen and unkept is None and judgement.source in TRUSTED_SOURCES:
         raise InvalidInput(
             f"only the agent itself reported the solution of episode {judgement.episode_id!r}: pass "
-            "confirms=episode.fingerprint of the episode as you saw it (get_episode, reported), or pass the right solution="
+            "confirms=episode.fingerprint of the episode as you saw it (memory.review.reported()), or pass the right solution="
         )
     if before is not None:
         stored, unseen = before.solution, before.agents_words

@@ -67,7 +67,9 @@ class Stats:
             f"{self.episodes:,} ({self.open:,} open, {self.settled - self.reported:,} rewarded, "
             f"{self.censored:,} censored, {self.expired:,} expired)"
         )
-        waiting = "only their agent has judged them; cascade-memory review pending shows them, memory.reported() returns them"
+        waiting = (
+            "only their agent has judged them; cascade-memory review pending shows them, memory.review.reported() returns them"
+        )
         return [
             ("namespace", self._whose()),
             ("cases", of),
@@ -76,7 +78,7 @@ class Stats:
             ("recalls", f"{self.recalls:,}, {self.shown:,} of them showed a case"),
             ("mean reward", "none yet" if self.mean_reward is None else number(self.mean_reward)),
             *([("not kept", self._why_unkept())] if any(self.unkept.values()) else []),
-            *([("warnings", f"{self.warnings:,}; memory.warnings() lists them")] if self.warnings else []),
+            *([("warnings", f"{self.warnings:,}; memory.warnings.all() lists them")] if self.warnings else []),
             ("ranker", f"{self.policy}, version {self.policy_version}"),
             ("embedder", self.embedder),
         ]

@@ -48,20 +48,20 @@ def _confirm(view: View, action: str) -> str:
     """Confirm what an agent reported, or say that its answer is right though it reported a failure."""
     value = 1.0 if view.fields.get("right") == "yes" else None
     episode_id = _field(view, "id")
-    case_id = view.memory.confirm(episode_id, seen=_field(view, "seen"), value=value)
+    case_id = view.memory.review.confirm(episode_id, seen=_field(view, "seen"), value=value)
     return view.link("episode", id=episode_id, done=action if case_id is not None else "confirm-unstored")
 
 
 def _reject(view: View, action: str) -> str:
     episode_id = _field(view, "id")
-    view.memory.reject(episode_id, seen=_field(view, "seen"))
+    view.memory.review.reject(episode_id, seen=_field(view, "seen"))
     return view.link("episode", id=episode_id, done=action)
 
 
 def _correct(view: View, action: str) -> str:
     """Correct the answer of an episode, or the solution of a case."""
     page, one = _subject(view)
-    case_id = view.memory.correct(
+    case_id = view.memory.review.correct(
         one,
         _field(view, "solution").strip("\n"),
         seen=_field(view, "seen"),
@@ -76,10 +76,10 @@ def _correct(view: View, action: str) -> str:
 def _flag(view: View, action: str) -> str:
     """Pin or hide a case, or take that back."""
     memory = view.memory
-    verbs = {"pin": memory.pin, "unpin": memory.unpin, "hide": memory.hide, "unhide": memory.unhide}
+    verbs = {"pin": memory.cases.pin, "unpin": memory.cases.unpin, "hide": memory.cases.hide, "unhide": memory.cases.unhide}
     case_id = _field(view, "id")
     verbs[action](case_id)
-    stays = action == "unhide" and memory.get(case_id).hidden
+    stays = action == "unhide" and memory.cases.get(case_id).hidden
     return view.link("case", id=case_id, done="unhide-quarantined" if stays else action)
 
 
@@ -107,7 +107,7 @@ def preview(view: View) -> Rendered:
         return _preview_all(view)
     one = view.query.get("id", "")
     receipt = view.memory.forget(**_named(page, one), dry_run=True)
-    text = view.episode(one).query if page == "episode" else view.memory.get(one).query
+    text = view.episode(one).query if page == "episode" else view.memory.cases.get(one).query
     return Rendered("forget.html", {"what": page, "id": one, "text": text, "receipt": receipt})
 
 
@@ -129,9 +129,9 @@ def _decide(view: View, action: str) -> str:
     """Retire a warning, give it again, or say what to do instead."""
     memory, warning, note = view.memory, _field(view, "id"), view.fields.get("note", "").strip() or None
     if action == "advise":
-        done = memory.advise(warning, _field(view, "advice").strip("\n"), note=note)
+        done = memory.warnings.advise(warning, _field(view, "advice").strip("\n"), note=note)
     else:
-        done = {"retire": memory.retire, "restore": memory.restore_warning}[action](warning, note=note)
+        done = {"retire": memory.warnings.retire, "restore": memory.warnings.restore}[action](warning, note=note)
     return view.link("warning", id=warning, done=action if done else "unchanged")
 
 
@@ -141,12 +141,12 @@ def _decide(view: View, action: str) -> str:
 def audit(view: View) -> Rendered:
     """Show who did what."""
     after = view.asked("after")
-    page = view.memory.page_of_audit(after=after)
+    page = view.memory.review.page(after=after)
     return Rendered("audit.html", {"page": page, "later": after is not None, **told(view)})
 
 
 def _undo(view: View, action: str) -> str:
-    view.memory.undo(_field(view, "entry"))
+    view.memory.review.undo(_field(view, "entry"))
     return view.link("audit", done=action)
 
 
@@ -162,7 +162,7 @@ def told(view: View, about: str | None = None) -> dict[str, object]:
 
 def _entry_of(view: View, action: str, about: str) -> AuditEntry | None:
     """Find what this visitor did a moment ago; the address of a page does not decide what its button takes back."""
-    newest = view.memory.page_of_audit(limit=_BACK).items
+    newest = view.memory.review.page(limit=_BACK).items
     mine = next((one for one in newest if (one.action, one.actor) == (action, view.visitor)), None)
     return mine if mine is not None and mine.can_undo and about in (mine.subject, mine.made) else None
 

@@ -51,7 +51,7 @@ class CaseFilter:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The filter as options of ``page_of_cases``."""
+        """The filter as options of ``memory.cases.page``."""
         return {"search": self.search, "source": self.source, "where": self._metadata(), "state": self.state}
 
     def _metadata(self) -> Mapping[str, Any] | None:
@@ -69,7 +69,7 @@ class CaseFilter:
         """Find all cases that the filter shows now."""
         if not self.any:
             raise InvalidInput("filter the cases first: memory.forget(everything=True) forgets a whole namespace")
-        found = view.memory.page_of_cases(**self.options, limit=_MOST)
+        found = view.memory.cases.page(**self.options, limit=_MOST)
         if found.after is not None:
             raise InvalidInput(f"more than {_MOST:,} cases match: narrow the filter, or use memory.forget in Python")
         if not found.items and not self.by_metadata:

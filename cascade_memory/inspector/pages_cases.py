@@ -44,7 +44,7 @@ def cases(view: View) -> Rendered:
             order = _order(view, sort)
             if order is None:
                 return Rendered("cases.html", {**values, "waits": True}, reload=1)
-        values["page"] = view.memory.page_of_cases(
+        values["page"] = view.memory.cases.page(
             **filter_.options, sort=sort, after=view.asked("after"), limit=PER_PAGE, order=order
         )
     except InvalidInput as error:
@@ -53,16 +53,16 @@ def cases(view: View) -> Rendered:
 
 
 def _order(view: View, sort: Sort) -> CaseOrder | None:
-    made = view.remembered.get(("order", sort, view.namespace), lambda: view.memory.order_of_cases(sort))
+    made = view.remembered.get(("order", sort, view.namespace), lambda: view.memory.cases.order(sort))
     return None if made is None else made.value
 
 
 def case(view: View) -> Rendered:
     """Show one case."""
     case_id, whole = view.query.get("id", ""), view.asked("whole") is not None
-    found = view.memory.get(case_id)
+    found = view.memory.cases.get(case_id)
     text = solved(found.solution)
-    near = view.remembered.get(("near", view.namespace, found.id), lambda: view.memory.neighbours(found.id))
+    near = view.remembered.get(("near", view.namespace, found.id), lambda: view.memory.cases.neighbours(found.id))
     after = view.asked("after")
     return Rendered(
         "case.html",
@@ -75,9 +75,9 @@ def case(view: View) -> Rendered:
             "trajectory": steps_of(found.solution),
             "whole": whole,
             "can_be_whole": is_cut(found.query) or is_cut(text),
-            "verified": view.memory.outcomes(case_id=found.id),
+            "verified": view.memory.episodes.outcomes(case_id=found.id),
             "neighbours": None if near is None else near.value,
-            "shown_in": view.memory.shown_in(found.id, after=after),
+            "shown_in": view.memory.cases.shown_in(found.id, after=after),
             "later": after is not None,
             **told(view, found.id),
         },

@@ -34,7 +34,7 @@ def episodes(view: View) -> Rendered:
         "page": None,
     }
     try:
-        values["page"] = view.memory.page_of_episodes(
+        values["page"] = view.memory.episodes.page(
             status=cast("Status | None", status), source=source, after=view.asked("after"), limit=PER_PAGE
         )
     except InvalidInput as error:
@@ -72,11 +72,11 @@ def episode(view: View) -> Rendered:
             "trajectory": steps_of(found.solution),
             "whole": whole,
             "can_be_whole": is_cut(found.query) or is_cut(text),
-            "decisions": [_decided(one, found.arm) for one in view.memory.decisions(found.id)],
+            "decisions": [_decided(one, found.arm) for one in view.memory.episodes.decisions(found.id)],
             "waits": found.waits_for_a_verdict,
             "failed": found.has_only_agents_word and found.reward is not None and found.reward < _LOOKS_SOLVED,
             **told(view, found.id),
-            "outcomes": view.memory.outcomes(episode_id=found.id),
+            "outcomes": view.memory.episodes.outcomes(episode_id=found.id),
         },
     )
 
@@ -110,7 +110,7 @@ def judge(view: View) -> Rendered:
     start = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0
 
     def waiting() -> list[Episode]:
-        return list(itertools.islice(view.memory.to_judge(rate=rate), MOST_LISTED))
+        return list(itertools.islice(view.memory.review.to_judge(rate=rate), MOST_LISTED))
 
     seen = view.remembered.get(("judge", rate, view.namespace), waiting)
     found = [] if seen is None else seen.value
@@ -130,5 +130,5 @@ def judge(view: View) -> Rendered:
 def about(view: View) -> Rendered:
     """Go on to what an entry of the audit log is about: an episode or a case."""
     one = view.query.get("id", "")
-    page = "episode" if one and view.memory.get_episode(one) is not None else "case"
+    page = "episode" if one and view.memory.episodes.get(one) is not None else "case"
     raise Elsewhere(view.link(page, id=one))

@@ -48,7 +48,7 @@ def learning(view: View) -> Rendered:
     """Show what the memory has learned, and what that is worth."""
 
     def measure() -> Measured:
-        return Measured(view.memory.report(), view.memory.judged())
+        return Measured(view.memory.report(), view.memory.episodes.judged())
 
     seen = view.remembered.get(("learning", view.namespace), measure)
     if seen is None:
@@ -136,6 +136,6 @@ def health(view: View) -> Rendered:
     found: Health = view.memory.health()
     return Rendered(
         "health.html",
-        {"health": found, "stats": None if seen is None else seen.value, "place": view.memory.place},
+        {"health": found, "stats": None if seen is None else seen.value, "place": view.memory.data.place},
         reload=None if seen is not None else 1,
     )

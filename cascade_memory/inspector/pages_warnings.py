@@ -47,7 +47,7 @@ def warning(view: View) -> Rendered:
     """Show one warning."""
     one, whole = view.query.get("id", ""), view.asked("whole") is not None
     try:
-        found = view.memory.get_warning(one)
+        found = view.memory.warnings.get(one)
     except InvalidInput:  # no warning has such an id
         found = None
     if found is None:
@@ -84,7 +84,7 @@ def arms(tally: Tally) -> tuple[tuple[str, int, int, float], ...]:
 
 
 def _all(view: View) -> list[FailureWarning] | None:
-    seen = view.remembered.get(("warnings", view.namespace), lambda: view.memory.warnings())
+    seen = view.remembered.get(("warnings", view.namespace), lambda: view.memory.warnings.all())
     return None if seen is None else seen.value
 
 

@@ -206,7 +206,7 @@ class Site:
         )
 
     def _namespaces(self) -> tuple[str, ...]:
-        stored = self.memory.namespaces()
+        stored = self.memory.data.namespaces()
         if self.memory.namespace not in stored:  # nothing was stored in it yet
             stored = [self.memory.namespace, *stored]
         return tuple(sorted(one for one in stored if self._only is None or one in self._only))

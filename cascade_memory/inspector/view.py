@@ -54,7 +54,7 @@ class View:
 
     def episode(self, episode_id: str) -> Episode:
         """Return an episode of this namespace; raise ``Missing`` if there is none."""
-        found = self.memory.get_episode(episode_id) if episode_id else None
+        found = self.memory.episodes.get(episode_id) if episode_id else None
         if found is None:
             raise Missing(f"There is no episode {episode_id!r} in the namespace {self.namespace!r}.")
         return found

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from cascade_memory.domain.trajectory import Solution
     from cascade_memory.langchain.attach import Attachment
-    from cascade_memory.memory.episodes import EpisodeVerbs
     from cascade_memory.memory.memory import Memory
     from cascade_memory.memory.session import MakesRecall
 
@@ -27,8 +26,9 @@ class Block(Session):
 
     interrupted = False  # True if the last run inside is interrupted and waits for a person
 
-    def __init__(self, memory: EpisodeVerbs, makes: MakesRecall, attachment: Attachment) -> None:
+    def __init__(self, memory: Memory, makes: MakesRecall, attachment: Attachment) -> None:
         super().__init__(memory, makes)
+        self._of = memory
         self._attachment = attachment
         self._stack = ExitStack()
         self._watched: Solution | None = None
@@ -40,7 +40,7 @@ class Block(Session):
 
     def __enter__(self) -> Self:
         """Begin the task."""
-        entry = ActiveEpisode(memory=self._memory, episode_id=self.id, namespace=self.recall.namespace, session=self)
+        entry = ActiveEpisode(memory=self._of, episode_id=self.id, namespace=self.recall.namespace, session=self)
         self._stack.enter_context(self._attachment.attach())
         self._stack.enter_context(within(entry))
         return self
@@ -62,7 +62,7 @@ class Block(Session):
     def _waits(self, error: BaseException | None) -> bool:
         """Return True, and leave the episode open, if an interrupted run may be resumed later."""
         if error is None and self.interrupted and not self._rewarded:
-            self._memory.finish(self.id, status="interrupted")
+            self._of.episodes.finish(self.id, status="interrupted")
             return True
         return False
 

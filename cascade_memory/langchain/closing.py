@@ -29,7 +29,7 @@ class Closing:
     def take_up(self, root: Root, *, resumes: bool) -> None:
         """Resume the interrupted episode of this conversation; if a new task was asked instead, abandon that episode."""
         assert root.thread_id is not None
-        found = self._memory.latest(root.thread_id)
+        found = self._memory.episodes.latest(root.thread_id)
         if found is None or found.status != "open" or found.ended != "interrupted":
             return
         if resumes and not root.opened:
@@ -37,7 +37,7 @@ class Closing:
             root.calls = self._parked.pop(found.id, [])
         elif not resumes:
             self._parked.pop(found.id, None)
-            self._memory.discard(found.id)
+            self._memory.episodes.discard(found.id)
 
     def pause(self, root: Root) -> None:
         """Record that the run waits for a person: it may be resumed the next moment, before its end is reported."""
@@ -87,15 +87,15 @@ class Closing:
 
     def _end(self, episode_id: str, status: str, solution: Solution | None, namespace: str | None) -> None:
         memory = self._memory.acting(namespace=namespace)
-        found = memory.get_episode(episode_id)
+        found = memory.episodes.get(episode_id)
         if found is not None and found.under_way:
-            memory.end_episode(found, solution=solution, status=status)
+            memory.episodes.conclude(found, solution=solution, status=status)
 
     def _interrupt(self, episode_id: str, namespace: str | None) -> None:
         memory = self._memory.acting(namespace=namespace)
-        found = memory.get_episode(episode_id)
+        found = memory.episodes.get(episode_id)
         if found is not None and found.ended is None:
-            memory.finish(episode_id, status="interrupted")
+            memory.episodes.finish(episode_id, status="interrupted")
 
     def _park(self, root: Root) -> None:
         self._interrupt(root.episode_id, None)

@@ -32,7 +32,7 @@ def warning_before(memory: Memory, request: Any, episode_id: str, namespace: str
     """Return what the model gets instead of the tool's answer; None: the tool may run. A failing memory warns of nothing."""
     with fail_open(memory, "check"):
         if (asked := _question(request)) is not None:
-            return _answer(request, memory.acting(namespace=namespace).check(episode_id, **asked))
+            return _answer(request, memory.acting(namespace=namespace).warnings.check(episode_id, **asked))
     return None
 
 
@@ -40,7 +40,7 @@ async def awarning_before(memory: Memory, request: Any, episode_id: str, namespa
     """Do the same without blocking the event loop."""
     with fail_open(memory, "check"):
         if (asked := _question(request)) is not None:
-            return _answer(request, await memory.acting(namespace=namespace).acheck(episode_id, **asked))
+            return _answer(request, await memory.acting(namespace=namespace).warnings.acheck(episode_id, **asked))
     return None
 
 

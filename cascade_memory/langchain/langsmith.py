@@ -26,7 +26,7 @@ def collect_feedback(memory: CascadeMemory, *, key: str = "correctness", client:
         from langsmith import Client  # installed with langchain-core; it connects only when it is queried
 
         client = Client()
-    waiting = [episode.id for episode in memory.pending() if _is_run_id(episode.id)]
+    waiting = [episode.id for episode in memory.episodes.pending() if _is_run_id(episode.id)]
     rewarded = 0
     for start in range(0, len(waiting), _BATCH):
         latest: dict[str, Any] = {}

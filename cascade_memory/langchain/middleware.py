@@ -107,7 +107,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         try:
             return self._begin(state, runtime, _config() if config is None else config)
         except Exception as error:  # noqa: BLE001 - a failing memory must not break the agent
-            self._memory.note_failure("recall", error)
+            self._memory.data.note_failure("recall", error)
             return self._no_episode()
 
     @override
@@ -124,7 +124,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         if (before := self._episode(state)) is not None:  # of a turn that never came to its end
             self._record.take(before["id"])
             if not before["block"]:
-                self._in(before).abandon(before["id"])
+                self._in(before).episodes.abandon(before["id"])
         task, anchor, goes_on = task_at(state, self._query, self._skip, verb="middleware")
         if (last := going_on(self._kept(state), task, goes_on=goes_on)) is not None:
             return {"cascade_episode": {self._name: last}, EPISODE_KEY: last.get("id")}
@@ -144,7 +144,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         if recall.error is not None and not recall.cases:
             return self._no_episode()
         if not in_session and not self._handler.runs.adopt(run_id, fields, recall.episode_id, namespace):
-            asking.abandon(recall.episode_id)
+            asking.episodes.abandon(recall.episode_id)
             return self._no_episode()
         episode = {
             "id": recall.episode_id,
@@ -180,12 +180,12 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
     def _recall(self, asking: Memory, task: str, thread: str | None, wanted: Any, metadata: Any) -> tuple[Recall, bool]:
         """Recall for a new episode, or for the episode of the user's own ``with`` block."""
         if (block := block_around(self._memory)) is not None:
-            if block.recall.query in (task, self._memory.as_stored(task, block.id)):
+            if block.recall.query in (task, self._memory.episodes.as_stored(task, block.id)):
                 return block.recall, True
             inside = asking.acting(namespace=block.recall.namespace)
             return inside.recall(task, k=self._k, episode_id=block.id, metadata=metadata), True
         episode_id = None if wanted is None else str(wanted)
-        if episode_id is not None and self._memory.knows(episode_id):
+        if episode_id is not None and self._memory.episodes.knows(episode_id):
             episode_id = None
         return asking.recall(task, k=self._k, episode_id=episode_id, thread_id=thread, metadata=metadata), False
 
@@ -296,7 +296,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         try:
             yield
         except Exception as error:  # noqa: BLE001 - the agent has its answer; the episode stays pending
-            self._memory.note_failure("reward", error)
+            self._memory.data.note_failure("reward", error)
         finally:
             var_child_runnable_config.reset(token)
 
@@ -304,7 +304,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         try:
             return self._read_solution(episode, state)
         except Exception as error:  # noqa: BLE001 - an episode whose solution cannot be read must end as well
-            self._memory.note_failure("reward", error)
+            self._memory.data.note_failure("reward", error)
             return None
 
     def _read_solution(self, episode: Mapping[str, Any], state: Any) -> Any:

@@ -58,7 +58,7 @@ def recall_node(
         except InvalidInput:
             raise  # a mistake in the graph, for example no query under the given key
         except Exception as error:  # noqa: BLE001 - a failing memory must not break the agent
-            memory.note_failure("recall", error)
+            memory.data.note_failure("recall", error)
             return {key: {}}
 
     def _open(state: Any, config: RunnableConfig) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def recall_node(
 def _abandon(memory: Memory, before: Mapping[str, Any]) -> None:
     """Close the episode of a turn that never came to its end."""
     if before.get("id") and not before.get("block"):
-        memory.abandon(before["id"])
+        memory.episodes.abandon(before["id"])
 
 
 def _adopted(
@@ -103,7 +103,7 @@ def _adopted(
     if found.error is not None and not found.cases:
         return None
     if not handler.runs.adopt(run_id, {}, found.episode_id, None):
-        memory.abandon(found.episode_id)
+        memory.episodes.abandon(found.episode_id)
         return None
     return found
 
@@ -142,10 +142,10 @@ def _scored(
         value = reward(state)
         with fail_open(memory, "reward"):
             ready = _ready(memory, state, solution, key, once)
-            episode = None if ready is None else memory.get_episode(ready[0])
+            episode = None if ready is None else memory.episodes.get(ready[0])
             if ready is not None and episode is not None and (ready[2] or episode.status == "open"):  # otherwise a replay
                 if value is None:
-                    memory.finish(ready[0], solution=ready[1])
+                    memory.episodes.finish(ready[0], solution=ready[1])
                 else:
                     memory.acting(channel=CHANNEL).reward(ready[0], value, solution=ready[1], overwrite=ready[2])
         return {key: over(read(state, key))}

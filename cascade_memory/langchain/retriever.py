@@ -257,7 +257,7 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
     ) -> Block:
         """Recall for a task in a ``with`` or ``async with`` block: recalls inside join the episode, which ends with it."""
         asking, k = self._engine.acting(channel=CHANNEL), self.k if k is None else k
-        makes = asking.will_recall(query, k=k, where=where, metadata=metadata, min_trust=min_trust)
+        makes = asking.episodes.begin(query, k=k, where=where, metadata=metadata, min_trust=min_trust)
         return Block(asking, makes, self._attachment)
 
     # -- rewards -----------------------------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
         >>> memory = CascadeMemory(embedder="hashing")
         >>> recall = memory.engine.recall("6 * 7", thread_id="t1")
         >>> case_id = memory.reward(thread_id="t1", value=1.0, solution="42")
-        >>> memory.engine.get(case_id).solution
+        >>> memory.engine.cases.get(case_id).solution
         '42'
         """
         if value is None:
@@ -335,7 +335,7 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
             raise InvalidInput("reward needs one of episode_id, run_id= and thread_id=")
         if thread_id is None:
             return str(given[0])
-        found = self._engine.latest(str(thread_id))
+        found = self._engine.episodes.latest(str(thread_id))
         if found is None:
             raise UnknownEpisode(f"conversation {thread_id!r} has no episode; check that its recall had this thread_id")
         return found.id

@@ -320,4 +320,4 @@ class Learner:
         if not fitted:
             return ()
         weights = f"the weights of {self.identity} in {self._name!r}, which were fitted to {counted(fitted, 'outcome')}"
-        return (f"{weights}: memory.refit() fits them again",)
+        return (f"{weights}: memory.data.refit() fits them again",)

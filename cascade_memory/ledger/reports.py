@@ -20,7 +20,7 @@ def check_room(connection: Connection, namespace: int, more: int, size: int) -> 
         raise QuotaExceeded(
             f"{count:,} reports of agents ({held / 2**20:.1f} MiB of text) wait for confirmation in this namespace; the limit "
             f"is {MOST_REPORTED:,} reports and {MOST_REPORTED_BYTES // 2**20} MiB. Confirm or reject some first "
-            "(cascade-memory review pending), or drop them (memory.expire(older_than, reported=True), "
+            "(cascade-memory review pending), or drop them (memory.episodes.expire(older_than, reported=True), "
             "memory.forget(episode_id=...))"
         )
 

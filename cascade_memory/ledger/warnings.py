@@ -109,7 +109,7 @@ class SQLWarnings:
         with self._connections.write(durable=True) as connection:
             known = "SELECT 1 FROM failure WHERE namespace = ? AND warning = ? LIMIT 1"
             if connection.execute(known, (namespace, warning)).fetchone() is None:
-                raise UnknownWarning(f"there is no warning {warning!r} in this namespace; memory.warnings() lists them")
+                raise UnknownWarning(f"there is no warning {warning!r} in this namespace; memory.warnings.all() lists them")
             before = warning_decisions.decided(connection, namespace, warning).get(warning, WarningDecision())
             part = warning_decisions.part_of(decision, before, action.kind)
             if part is None:

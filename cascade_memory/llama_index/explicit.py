@@ -56,15 +56,15 @@ async def arun(
             await asyncio.shield(memory.aend(entry.episode_id, status=status_of(error, WorkflowCancelledByUser)))
         raise
     except BaseException:  # a coroutine that is thrown away may wait for nothing
-        soon_in_reward_thread(lambda: memory.abandon(entry.episode_id))
+        soon_in_reward_thread(lambda: memory.episodes.abandon(entry.episode_id))
         raise
     with fail_open(memory, "reward"):
         solution, readable = read_solution(memory, output, own_tools)
         if readable:
             await memory.aend(entry.episode_id, solution=solution)
         else:
-            await in_reward_thread(lambda: memory.finish(entry.episode_id))
-    episode = await in_reward_thread(lambda: memory.get_episode(entry.episode_id))
+            await in_reward_thread(lambda: memory.episodes.finish(entry.episode_id))
+    episode = await in_reward_thread(lambda: memory.episodes.get(entry.episode_id))
     if episode is None:  # the recall failed; health() counts that
         episode = Episode(id=entry.episode_id, namespace=memory.namespace, query=query, status="censored")
     return output, episode

@@ -33,7 +33,7 @@ class Guard:
         """Warn, or call the tool."""
         asked = self._asked(tool, args, kwargs)
         with fail_open(self._memory, "check"):
-            if asked is not None and (advice := self._in(asked).check(**_without_namespace(asked))) is not None:
+            if asked is not None and (advice := self._in(asked).warnings.check(**_without_namespace(asked))) is not None:
                 return _output(asked, advice)
         with self._noting(asked) as output:
             output.append(tool(*args, **kwargs))
@@ -43,7 +43,7 @@ class Guard:
         """Do the same without blocking the event loop."""
         asked = self._asked(tool, args, kwargs)
         with fail_open(self._memory, "check"):
-            if asked is not None and (advice := await self._in(asked).acheck(**_without_namespace(asked))) is not None:
+            if asked is not None and (advice := await self._in(asked).warnings.acheck(**_without_namespace(asked))) is not None:
                 return _output(asked, advice)
         with self._noting(asked) as output:
             output.append(await adapt_to_async_tool(tool).acall(*args, **kwargs))

@@ -87,14 +87,14 @@ class CascadeSpanHandler(BaseSpanHandler[BaseSpan]):
                 self._run_ends.do(functools.partial(self._close_again, run.goes_on, result))
 
     def _close(self, run: Run, status: str, result: Any) -> None:
-        found = self._memory.get_episode(run.episode_id)
+        found = self._memory.episodes.get(run.episode_id)
         if found is None or not found.under_way:
             return
         close(self._memory, run.episode_id, status, result, self._own_tools)
 
     def _close_again(self, episode_id: str, result: Any) -> None:
         """Let the episode of a task have the longer solution, now that the user has gone on with it."""
-        found = self._memory.get_episode(episode_id)
+        found = self._memory.episodes.get(episode_id)
         later, readable = read_solution(self._memory, result, self._own_tools)
         if found is not None and readable and later is not None:
             self._memory.end(episode_id, solution=grown(found.solution, later), follow_up=True)
@@ -122,7 +122,7 @@ def close(memory: Memory, episode_id: str, status: str, result: Any, own_tools: 
     if readable or status != "ok":
         memory.end(episode_id, solution=solution, status=status)
     else:
-        memory.finish(episode_id)
+        memory.episodes.finish(episode_id)
 
 
 def read_solution(memory: Memory, result: Any, own_tools: Collection[str]) -> tuple[Solution | None, bool]:

@@ -209,7 +209,7 @@ class CascadeMemory(Adapter, BaseRetriever, metaclass=saying(type(BaseRetriever)
     ) -> JoinedSession:
         """Recall for a task in a ``with`` or ``async with`` block: recalls inside join the episode, which ends with it."""
         asking, k = self._engine.acting(actor=actor_here(), channel=CHANNEL), self._k if k is None else k
-        return JoinedSession(asking, asking.will_recall(query, k=k, where=where, metadata=metadata, min_trust=min_trust))
+        return JoinedSession(asking, asking.episodes.begin(query, k=k, where=where, metadata=metadata, min_trust=min_trust))
 
     # -- the rest ----------------------------------------------------------------------------------------------------
 

@@ -68,7 +68,7 @@ def serve(
         http_app(server, host=host),
         token=listening.token,
         per_minute=listening.per_minute,
-        alive=lambda: memory.knows("any"),  # one query to the ledger
+        alive=lambda: memory.episodes.knows("any"),  # one query to the ledger
     )
     config = settings(guarded, host=host, port=listening.port)
     bound = config.bind_socket()  # if the port is in use, this prints an error and ends the process

@@ -231,7 +231,7 @@ def _sentence(verbs: Verbs, error: Exception) -> str:
         return "this episode was reported before, with another reward; only the host can change that"
     if isinstance(error, CascadeError) and not isinstance(error, StoreError):
         return visible(str(error))
-    verbs.memory.note_failure("mcp", error)
+    verbs.memory.data.note_failure("mcp", error)
     return "the memory failed; go on without it (the host can find out why with: cascade-memory data doctor)"
 
 

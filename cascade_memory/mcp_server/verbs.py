@@ -66,12 +66,12 @@ class Verbs:
     @property
     def takes_tickets(self) -> bool:
         """Whether a report has to bring the ticket of its recall."""
-        return self.acting.needs_ticket("agent")
+        return self.acting.sources.needs_ticket("agent")
 
     def found_for(self, query: str) -> Recall:
         """Find cases for a task, and open an episode for it unless the server is read-only."""
         if self.read_only:
-            return self.acting.search(query)
+            return self.acting.cases.search(query)
         return self.acting.recall(query)
 
     def recall_cases(self, query: str) -> dict[str, Any]:
@@ -120,7 +120,7 @@ class Verbs:
         report, of any client, by its fingerprint, so that it cannot confirm content that it has not seen.
         """
         source = "host" if self.trusted else "agent"
-        before = self.memory.get_episode(episode_id)
+        before = self.memory.episodes.get(episode_id)
         if before is not None and not (self._is_own(before) or (self.trusted and confirms)):
             raise _no_episode(episode_id)
         stands = before is not None and before.status == "settled" and not (self.trusted and before.has_only_agents_word)
@@ -147,10 +147,10 @@ class Verbs:
         self, episode_id: str, tool: str = "", arguments: Mapping[str, Any] | None = None, action: str = ""
     ) -> dict[str, Any]:
         """Say whether an action is a known mistake. A client may ask only about its own episodes."""
-        found = self.memory.get_episode(episode_id)
+        found = self.memory.episodes.get(episode_id)
         if found is None or not self._is_own(found):
             raise _no_episode(episode_id)
-        advice = self.memory.check(episode_id, action or None, tool=tool or None, arguments=arguments)
+        advice = self.memory.warnings.check(episode_id, action or None, tool=tool or None, arguments=arguments)
         if advice is None:
             return {"known": False, "about": NOTHING_KNOWN}
         return {
@@ -175,7 +175,7 @@ class Verbs:
         if self.trusted:
             case_id = self.acting.add(query, solution, source="host")
             return {"case_id": case_id, "status": "stored"}
-        episode_id = self.acting.propose(query, solution)
+        episode_id = self.acting.review.propose(query, solution)
         return {"episode_id": episode_id, "status": "waits for confirmation"}
 
     def forget_cases(self, case_ids: Sequence[str], code: str | None = None) -> dict[str, Any]:
@@ -196,10 +196,10 @@ class Verbs:
                 "status": "preview",
                 "would_forget": preview,
                 "cases": [{"id": case.id, "task": legible(shortened(case.query, _TASK_CHARS))} for case in cases],
-                "code": self.memory.sign_code("forget", about, lasts=_CODE_LASTS),
+                "code": self.memory.sources.sign_code("forget", about, lasts=_CODE_LASTS),
             }
         try:
-            self.memory.redeem_code("forget", about, code)
+            self.memory.sources.redeem_code("forget", about, code)
         except TicketRefused:
             raise TicketRefused(_LOOK_AGAIN) from None
         return {"status": "forgotten", "forgotten": _of_ids(self.acting.forget(ids))}
@@ -209,7 +209,7 @@ class Verbs:
         found: list[Case] = []
         for one in ids:
             with contextlib.suppress(UnknownCase):
-                found.append(self.memory.get(one))
+                found.append(self.memory.cases.get(one))
         return found
 
     def _as_now(self, case: Case) -> list[Any]:
@@ -217,7 +217,7 @@ class Verbs:
 
         A person who pins or hides a case after the preview has the last word, whatever an agent had been shown before.
         """
-        outcomes = [[one.episode_id, one.at] for one in self.memory.outcomes(case_id=case.id)]
+        outcomes = [[one.episode_id, one.at] for one in self.memory.episodes.outcomes(case_id=case.id)]
         return [case.fingerprint, case.pinned, case.copies, outcomes]
 
     def memory_stats(self) -> dict[str, Any]:
@@ -228,11 +228,11 @@ class Verbs:
 
     def case(self, case_id: str) -> dict[str, Any]:
         """Show one case."""
-        return _case(self.memory.get(case_id))
+        return _case(self.memory.cases.get(case_id))
 
     def episode(self, episode_id: str) -> dict[str, Any]:
         """Show one episode."""
-        found = self.memory.get_episode(episode_id)
+        found = self.memory.episodes.get(episode_id)
         if found is None:
             raise InvalidInput(f"there is no episode {cut_short(episode_id, _ID_CHARS)!r} here")
         return _episode(found)

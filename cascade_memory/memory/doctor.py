@@ -156,7 +156,7 @@ def _vectors(engine: Engine) -> Check:
     try:
         strange = strangers(embedder, some)
     except NothingToEmbedWith:
-        return Check("vectors", ok=True, detail="all of the same length; memory.examine() in Python embeds some again")
+        return Check("vectors", ok=True, detail="all of the same length; memory.data.examine() in Python embeds some again")
     except Exception as error:  # noqa: BLE001 - the model is missing or fails: then nothing can be recalled either
         return Check("vectors", ok=False, detail=f"all of the same length, but the embedder fails: {error}")
     detail = f"{strange} of {len(some)} checked cases have a vector that {embedder.identity!r} did not make: {todo}"

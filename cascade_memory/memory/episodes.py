@@ -1,183 +1,90 @@
-"""How episodes end: with a reward, with a verdict, or without either."""
+"""``memory.episodes``: tasks that were asked, how they went, and what was shown for them."""
 
 from __future__ import annotations
 
-import dataclasses
-import functools
+import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
-from cascade_memory.cycle.retain import why_unkept
-from cascade_memory.domain.actions import NewAction
-from cascade_memory.domain.episode import TRUSTED_SOURCES, Episode, check_source
-from cascade_memory.domain.metadata import MetadataValue
-from cascade_memory.domain.records import RecallRecord, Unkept
-from cascade_memory.domain.reward_channel import cap_of
-from cascade_memory.domain.signed import Signed
-from cascade_memory.domain.trajectory import Solution, check_solution
-from cascade_memory.domain.trust import ByWhom
-from cascade_memory.domain.validation import check_id, check_reward, check_seconds, check_word
-from cascade_memory.engine.door import Incoming
-from cascade_memory.engine.engine import Engine
-from cascade_memory.engine.request import Judgement
-from cascade_memory.errors import ContentChanged, UnknownEpisode
-from cascade_memory.memory.sources import SourceVerbs
-from cascade_memory.memory.threads import in_reward_thread, soon_in_reward_thread
-from cascade_memory.memory.ticketing import TicketVerbs
-from cascade_memory.memory.verdict import LOOKS_SOLVED, aask, ask, blame, source_of
-from cascade_memory.redaction.saying import warn
+import numpy as np
+from numpy.typing import NDArray
 
-_FAILED = {"solved": False}  # noted with a failure that is stored because of a low ``retain_at``: no prompt must call it solved
+from cascade_memory.domain.episode import Episode, Status, check_source, check_status
+from cascade_memory.domain.moments import Moment
+from cascade_memory.domain.provenance import Wanted
+from cascade_memory.domain.records import Column
+from cascade_memory.domain.trajectory import Solution
+from cascade_memory.domain.validation import check_id, check_k, check_seconds
+from cascade_memory.domain.viewed import JudgedEpisode, Page, PastOutcome, RecordedCandidate, RecordedRecall
+from cascade_memory.errors import InvalidInput
+from cascade_memory.insight.measuring import prediction
+from cascade_memory.insight.plot import Plot, plot_rewards
+from cascade_memory.memory.bound import Bound
+from cascade_memory.memory.ending import Ending
+from cascade_memory.memory.explaining import explained
+from cascade_memory.memory.paging import AT_ONCE, page_of, place_of, through_pages
+from cascade_memory.memory.recalling import Recalling
+from cascade_memory.memory.session import MakesRecall
+from cascade_memory.ports.ledger_viewing import StoredRecall
+from cascade_memory.ports.policy import SaysWhatItLearned
 
 
-class EpisodeVerbs(SourceVerbs, TicketVerbs):
-    """The verbs that concern an episode once it is open."""
+@explained
+class Episodes(Bound):
+    """The episodes of a namespace."""
 
-    # -- reward ------------------------------------------------------------------------------------------------------
-
-    def reward(
+    def all(
         self,
-        episode_id: str,
-        value: float | bool,
         *,
-        solution: Solution | Sequence[Any] | None = None,
-        source: str = "host",
-        metadata: Mapping[str, MetadataValue] | None = None,
-        overwrite: bool = False,
-        confirms: str | None = None,
-        ticket: str | None = None,
-    ) -> str | None:
-        """Report how an episode ended: at any time, in any order, from any process. It is on disk when this method returns.
-
-        A success (``value >= retain_at``) with a ``solution`` becomes a case, and its id is returned. Reporting the same value
-        again changes nothing. A different value needs ``overwrite=True``, which takes back the case and what was learned from
-        it.
+        status: Status | None = None,
+        source: str | None = None,
+        by_actor: str | None = None,
+        by_channel: str | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        newest_first: bool = False,
+    ) -> Iterator[Episode]:
+        """Iterate over the episodes of a namespace, oldest first.
 
         Args:
-            episode_id: As returned by ``recall``.
-            value: Between 0 and 1; booleans count as 0 and 1.
-            solution: What solved the task: text, a ``Trajectory``, or its steps. By default the solution that ``finish``
-                recorded. An agent's own solution becomes a case only if ``confirms`` says that somebody has seen it.
-            source: Who judged: "host", "human", "env", "judge", "user" (an end user's thumb) or "agent". An agent's own
-                report is stored but, by default, it is neither learned from nor retained.
-            metadata: Stored with the case, in addition to the recall's metadata; ``where=`` filters by it.
-            overwrite: Replace an outcome that was reported before.
-            confirms: The ``fingerprint`` of the episode as you saw it; raises ``ContentChanged`` if its content has changed
-                since.
-            ticket: The ``ticket`` of the episode's recall, without which a memory with ``tickets=True`` refuses rewards from
-                users and agents (``TicketRefused``). It can be redeemed once.
+            status: Only those with this status: "open", "settled" (they have a reward), "censored" or "expired".
+            source: Only those with a reward from this source: "host", "human", "env", "judge", "user" or "agent".
+            by_actor: Only those in which this actor asked; "" for those of nobody named.
+            by_channel: Only those that came through this channel.
+            since: Only those that were opened at this moment or later, given as in ``cases``.
+            until: Only those that were opened before this moment.
+            newest_first: Begin with the episode that was opened last.
+
+        >>> from cascade_memory import CascadeMemory
+        >>> memory = CascadeMemory(embedder="hashing")
+        >>> first, second = memory.recall("cool some mug"), memory.recall("heat some egg")
+        >>> case_id = memory.reward(first.episode_id, 1.0, solution="put it into the fridge")
+        >>> [(episode.query, episode.reward) for episode in memory.episodes.all(status="settled")]
+        [('cool some mug', 1.0)]
         """
-        engine = self._open()
-        episode_id = check_id(episode_id, "episode_id")
-        number = check_reward(value)
-        record, source = engine.parts.door.record(episode_id), check_source(source)
-        came = record.take(metadata=metadata) if solution is None else record.take(solution=solution, metadata=metadata)
-        confirms = None if confirms is None else check_id(confirms, "confirms")
-        engine.recording.wait_for(episode_id)
-        if engine.recording.failed_to_open(episode_id):
-            return None  # the recall failed open (health() counts that), so there is no episode to reward
-        name, by = self._namespace, self._by(record)
-        redeemed = self._admitted(ticket, source=source, episode_id=episode_id, namespace=name)
-        return self._settle(
-            engine,
-            episode_id=episode_id,
-            namespace=name,
-            value=number,
-            source=source,
-            solution=came.solution,
-            metadata=came.metadata,
-            overwrite=overwrite,
-            confirms=confirms,
-            by=by,
-            record=record,
-            ticket=redeemed,
-        )
+        namespace_id = self._namespace_id()
+        wanted = None if status is None else check_status(status)
+        by, of = None if source is None else check_source(source), Wanted.of(by_actor, by_channel, since, until)
 
-    def _settle(
-        self,
-        engine: Engine,
-        *,
-        episode_id: str,
-        namespace: str,
-        value: float,
-        source: str,
-        solution: Solution | None,
-        metadata: Mapping[str, MetadataValue] | None = None,
-        overwrite: bool = False,
-        confirms: str | None = None,
-        action: NewAction | None = None,
-        by: ByWhom,
-        record: Incoming,
-        ticket: Signed | None = None,
-        opens: RecallRecord | None = None,
-    ) -> str | None:
-        """Record a checked judgement; return the id of the case that was stored because of it, if any."""
-        unkept = why_unkept(value, source, retain_at=self._retain_at, retain_from=self._retain_from)
-        by_hand = action is not None  # a verdict of a person has no cap
-        if action is None and source == "human":
-            action = NewAction(kind="reward", actor=by.actor)  # by hand: the audit log says so if it replaces an outcome
-        elif action is not None and action.corrects:
-            unkept = None  # the person says that the solution is right
-        metadata = metadata or {}
-        failed = unkept is None and value < LOOKS_SOLVED and (action is None or not action.corrects)
-        judgement = Judgement(
-            episode_id=episode_id,
-            namespace=namespace,
-            value=value,
-            source=source,
-            solution=solution,
-            case_text=self._case_text,
-            record=record,
-            metadata={**metadata, **_FAILED} if failed else metadata,
-            overwrite=overwrite,
-            confirms=confirms,
-            unkept=unkept,
-            waits=source not in TRUSTED_SOURCES and source not in self._retain_from,
-            action=action,
-            actor=by.actor,
-            channel=by.channel,
-            ticket=ticket,
-            opens=opens,
-            cap=None if by.actor is None or by_hand else cap_of(self._caps, source, by.channel),
-        )
-        settled = engine.reward(judgement)
-        if settled.changed and settled.case_id is None and not settled.capped:
-            self._warn_unkept(judgement.unkept or "solution", value)
-        return settled.case_id
+        def read(after: int | None) -> Sequence[tuple[int, Episode]]:
+            episodes = self._caught_up().parts.ledger.episodes
+            return episodes.page(
+                namespace_id, AT_ONCE, after=after, newest_first=newest_first, status=wanted, source=by, wanted=of or None
+            )
 
-    def _warn_unkept(self, why: Unkept, value: float) -> None:
-        """Warn, once per reason, that an apparent success was not stored. An agent's own report gets no warning."""
-        if value <= LOOKS_SOLVED or why == "source" or why in self._warned:
-            return
-        self._warned.add(why)
-        remedy = (
-            f"it is below retain_at={self._retain_at:g}; to store such solutions, open the memory with a lower retain_at="
-            if why == "below"
-            else "it came without a solution; to store what solved the task, pass it as solution="
-        )
-        warn(
-            f"cascade_memory stored no case for a reward of {value:g}: {remedy} (this warning comes once; stats() counts them)",
-            UserWarning,
-        )
+        return through_pages(read)
 
-    def finish(
-        self,
-        episode_id: str,
-        *,
-        solution: Solution | Sequence[Any] | None = None,
-        status: str = "ok",
-    ) -> bool:
-        """Record how a run ended before anybody has judged it: a later ``reward``, from any process, stores this solution.
+    def get(self, episode_id: str) -> Episode | None:
+        """Return an episode of this memory's namespace; None if it has none with this id .
 
-        The status "interrupted" means that the run waits for somebody and will go on. The record survives a killed process.
-        If the episode is not open, this method changes nothing and returns False.
+        >>> from cascade_memory import CascadeMemory
+        >>> memory = CascadeMemory(embedder="hashing")
+        >>> memory.episodes.get(memory.recall("cool some mug").episode_id).status, memory.episodes.get("nobody's")
+        ('open', None)
         """
-        status = check_word(status, ("ok", "error", "interrupted"), "status")
-        episode_id = check_id(episode_id, "episode_id")
-        checked = None if solution is None else self._open().parts.door.record(episode_id).solution(solution)
-        return self._caught_up(episode_id).parts.ledger.episodes.finish(episode_id, self._namespace_id(), status, checked)
+        return self._episode(episode_id)
 
     def latest(self, thread_id: str) -> Episode | None:
         """Return the newest episode of a conversation, or None."""
@@ -185,171 +92,145 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
         ledger = self._caught_up(thread=thread_id).parts.ledger
         return ledger.episodes.latest(self._namespace_id(), thread_id)
 
-    def end(
-        self,
-        episode_id: str,
-        *,
-        solution: Solution | Sequence[Any] | None = None,
-        status: str = "ok",
-        follow_up: bool = False,
-    ) -> float | None:
-        """Say that a run is over, and let ``reward_fn`` judge it; return the reward, or None if there is no verdict yet.
-
-        ``status`` is "ok", "error" (``reward_fn`` is asked, and may still judge) or "cancelled" (nobody is asked). Without a
-        verdict, a run that ended with "ok" stays pending and keeps its solution for a later ``reward``; any other run is
-        censored. An episode that is no longer open (because of a replay or an earlier verdict) is left unchanged, unless the
-        run was a ``follow_up`` to the same task: ``reward_fn`` then judges the longer solution, and replaces its own verdict.
-        """
-        episode = self._ending(episode_id, status, follow_up=follow_up)
-        return None if episode is None else self.end_episode(episode, solution=solution, status=status)
-
-    def end_episode(
-        self, episode: Episode, *, solution: Solution | Sequence[Any] | None = None, status: str = "ok"
-    ) -> float | None:
-        """Do what ``end`` does for an episode that was just read and still takes a verdict."""
-        checked = None if solution is None else check_solution(solution)
-        value = None
-        try:
-            if self._reward_fn is not None and status != "cancelled":
-                value = _checked(ask(self._reward_fn, _as_judged(episode, status, checked)))
-        except Exception as error:
-            blame(error)
-            raise
-        finally:
-            reward = self._conclude(episode, value, status, checked)
-        return reward
-
-    async def aend(
-        self,
-        episode_id: str,
-        *,
-        solution: Solution | Sequence[Any] | None = None,
-        status: str = "ok",
-        follow_up: bool = False,
-    ) -> float | None:
-        """Do what ``end`` does without blocking the event loop; an async ``reward_fn`` runs in this loop.
-
-        If it is cancelled before there is a verdict, so is the run: its episode is censored.
-        """
-        checked = None if solution is None else check_solution(solution)
-        episode, value = None, None
-        try:
-            episode = await in_reward_thread(functools.partial(self._ending, episode_id, status, follow_up=follow_up))
-            if self._reward_fn is not None and status != "cancelled" and episode is not None:
-                value = _checked(await aask(self._reward_fn, _as_judged(episode, status, checked)))
-        except Exception as error:
-            if episode is not None:
-                blame(error)
-                await in_reward_thread(functools.partial(self._conclude, episode, None, status, checked))
-            raise
-        except BaseException as error:
-            import asyncio  # slow to load, and loaded by whoever cancels
-
-            abandon = functools.partial(self.abandon, episode_id)
-            if isinstance(error, asyncio.CancelledError):
-                await in_reward_thread(abandon)
-            else:  # a coroutine that is thrown away may wait for nothing
-                soon_in_reward_thread(abandon)
-            raise
-        if episode is None:
-            return None
-        return await in_reward_thread(functools.partial(self._conclude, episode, value, status, checked))
-
-    def abandon(self, episode_id: str) -> None:
-        """Censor an episode if its run may still go on: the run was cancelled, or was never finished."""
-        found = self.get_episode(episode_id)
-        if found is not None and found.under_way:
-            self.discard(episode_id)
-
-    def _ending(self, episode_id: str, status: str, *, follow_up: bool = False) -> Episode | None:
-        check_word(status, ("ok", "error", "cancelled"), "status")
-        episode = self.get_episode(episode_id)
-        if episode is None or episode.status == "open" or episode.has_only_agents_word:
-            return episode
-        if self._reward_fn is None or not (follow_up and status == "ok" and episode.status == "settled"):
-            return None
-        return episode if episode.source == source_of(self._reward_fn) else None
-
-    def _conclude(self, episode: Episode, value: float | None, status: str, solution: Solution | None) -> float | None:
-        if value is not None and self._reward_fn is not None:
-            source = check_source(source_of(self._reward_fn))
-            confirms = episode.fingerprint if solution is None else None
-            try:
-                engine = self._caught_up(episode.id)
-                record = engine.parts.door.record(episode.id)
-                self._settle(
-                    engine,
-                    episode_id=episode.id,
-                    namespace=episode.namespace,
-                    value=value,
-                    source=source,
-                    solution=None if solution is None else record.solution(solution),
-                    overwrite=episode.status == "settled" and not episode.has_only_agents_word,  # a follow-up, see ``end``
-                    confirms=confirms,
-                    record=record,
-                    by=ByWhom(self._actor, episode.channel),
-                )
-            except ContentChanged as error:  # the agent has reported something else since, and nobody has judged that
-                self.note_failure("reward", error)
-                return None
-            return value
-        if episode.status != "open":
-            return None  # the agent's own report stays until somebody else judges
-        if status == "ok":
-            self.finish(episode.id, solution=solution)
-        else:
-            self.discard(episode.id)
-        return None
-
     def pending(self) -> list[Episode]:
         """Return the episodes that wait for their reward, oldest first."""
         ledger = self._caught_up().parts.ledger
         return ledger.episodes.listed(self._namespace_id(), status="open")
 
-    def reported(self) -> list[Episode]:
-        """Return the episodes judged only by the agent itself, oldest first: nothing is learned from them.
-
-        ``reward(episode.id, 1.0, source="human", confirms=episode.fingerprint)`` confirms one: the agent's solution is stored,
-        unless the agent has reported a different one since.
-        """
-        ledger = self._open().parts.ledger
-        return ledger.episodes.listed(self._namespace_id(), status="settled", source="agent")
-
-    def get_episode(self, episode_id: str) -> Episode | None:
-        """Return an episode of this memory's namespace; None if it has none with this id (``get`` raises an error for a case).
-
-        >>> from cascade_memory import CascadeMemory
-        >>> memory = CascadeMemory(embedder="hashing")
-        >>> memory.get_episode(memory.recall("cool some mug").episode_id).status, memory.get_episode("nobody's")
-        ('open', None)
-        """
-        episode_id = check_id(episode_id, "episode_id")
-        found = self._caught_up(episode_id).parts.ledger.episodes.one(episode_id)
-        return found if found is not None and found.namespace == self._namespace else None
-
-    def _known(self, episode_id: str) -> Episode:
-        """Return an episode of this namespace, or raise."""
-        episode_id = check_id(episode_id, "episode_id")
-        found = self.get_episode(episode_id)
-        if found is None:
-            raise UnknownEpisode(f"there is no episode {episode_id!r} in namespace {self._namespace!r}")
-        return found
+    def page(
+        self,
+        *,
+        status: Status | None = None,
+        source: str | None = None,
+        after: str | None = None,
+        limit: int = 50,
+    ) -> Page[Episode]:
+        """Return a page of episodes, newest first, and where the next one begins; the filters are those of ``episodes``."""
+        wanted = None if status is None else check_status(status)
+        limit = check_k(limit, "limit")
+        found = self._caught_up().parts.ledger.episodes.page(
+            self._namespace_id(),
+            limit + 1,
+            after=None if after is None else place_of(after)[1],
+            newest_first=True,
+            status=wanted,
+            source=None if source is None else check_source(source),
+        )
+        return page_of(found, limit)
 
     def knows(self, episode_id: str) -> bool:
         """Say whether an episode id exists in any namespace."""
         engine, episode_id = self._open(), check_id(episode_id, "episode_id")
         return engine.recording.holds(episode_id) or engine.parts.ledger.episodes.one(episode_id) is not None
 
-    def discard(self, episode_id: str) -> bool:
-        """Close an open episode without a label: it was cancelled, or nobody will judge it. Return whether it was open."""
-        engine = self._open()
-        name = self._namespace
-        found = self.get_episode(episode_id)
-        if found is None:
-            raise UnknownEpisode(f"there is no episode {episode_id!r} in namespace {name!r}")
-        closed = engine.parts.ledger.episodes.close([found.id], "censored")
-        engine.learn_soon()
-        return bool(closed)
+    # -- how they went ---------------------------------------------------------------------------------------------------
+
+    def decisions(self, episode_id: str) -> list[RecordedRecall]:
+        """Return how the recalls of an episode chose, oldest first: what ``recall.explain()`` shows, from any process.
+
+        >>> from cascade_memory import CascadeMemory
+        >>> memory = CascadeMemory(embedder="hashing")
+        >>> case_id = memory.add("cool some mug", "put it into the fridge")
+        >>> (decision,) = memory.episodes.decisions(memory.recall("cool a mug").episode_id)
+        >>> [(one.query, one.chosen, one.propensity) for one in decision.candidates]
+        [('cool some mug', True, 1.0)]
+        """
+        episode, engine = self._known(episode_id), self._open()
+        weights, names = self._weights(episode.namespace), engine.parts.ranker.features
+        return [self._decision(one, names, weights) for one in engine.parts.ledger.viewing.recalls(episode.id)]
+
+    def _decision(self, one: StoredRecall, names: Sequence[str], weights: NDArray[np.floating[Any]] | None) -> RecordedRecall:
+        rows = self._open().parts.ledger.viewing.named(one.candidates.tolist())
+        width = one.features.shape[1]
+        # A newer version may have more signals at the end; those of another ranker have no names.
+        labels = tuple(names[:width]) if len(names) >= width else tuple(f"signal {place + 1}" for place in range(width))
+        known = weights is not None and len(weights) >= width > 0
+        adds = one.features * weights[:width] if known and weights is not None else one.features[:, :0]
+        chosen = set(one.chosen.tolist())
+        candidates: list[RecordedCandidate] = []
+        for place, key in enumerate(one.candidates.tolist()):
+            row, numbers = rows.get(key), one.numbers[place].tolist()
+            candidates.append(
+                RecordedCandidate(
+                    id=None if row is None else row[0],
+                    query=None if row is None else row[1],
+                    similarity=numbers[Column.SIMILARITY],
+                    value=numbers[Column.VALUE],
+                    uncertainty=numbers[Column.UNCERTAINTY],
+                    score=numbers[Column.SCORE],
+                    utility=numbers[Column.UTILITY],
+                    propensity=numbers[Column.PROPENSITY],
+                    chosen=place in chosen,
+                    signals=tuple(one.features[place].tolist()),
+                    contributions=tuple(adds[place].tolist()),
+                )
+            )
+        candidates.sort(key=lambda found: (not found.chosen, -found.score if not math.isnan(found.score) else math.inf))
+        return RecordedRecall(
+            at=one.at,
+            query=one.query,
+            k=one.k,
+            policy=one.policy,
+            version=one.version,
+            shown=one.shown,
+            baseline=one.baseline,
+            forgot=one.forgot,
+            whole=width > 0 or not len(one.candidates),
+            signals=labels,
+            candidates=tuple(candidates),
+        )
+
+    def _weights(self, namespace: str) -> NDArray[np.floating[Any]] | None:
+        """Return the weights of the signals today, if the namespace is loaded and its ranker can say."""
+        state = self._open().loaded_state(namespace)
+        if state is None or not isinstance(state.policy, SaysWhatItLearned):
+            return None
+        return np.asarray(state.policy.taught().weights)
+
+    def outcomes(self, *, episode_id: str | None = None, case_id: str | None = None) -> list[PastOutcome]:
+        """Return all outcomes of an episode, or those that verified a case: oldest first, also those that were replaced.
+
+        >>> from cascade_memory import CascadeMemory
+        >>> memory = CascadeMemory(embedder="hashing")
+        >>> episode_id = memory.recall("cool some mug").episode_id
+        >>> case_id = memory.reward(episode_id, 1.0, solution="put it into the freezer")
+        >>> memory.reward(episode_id, 0.0, source="human", overwrite=True)
+        >>> [(one.value, one.source, one.withdrawn_at is None) for one in memory.episodes.outcomes(episode_id=episode_id)]
+        [(1.0, 'host', False), (0.0, 'human', True)]
+        """
+        if (episode_id is None) == (case_id is None):
+            raise InvalidInput("outcomes needs episode_id= or case_id=, and not both")
+        viewing = self._open().parts.ledger.viewing
+        if episode_id is not None:
+            return viewing.outcomes(self._known(episode_id).id)
+        return viewing.verifications(self._case(cast("str", case_id)).key)
+
+    def judged(self) -> list[JudgedEpisode]:
+        """Return all episodes that somebody else than their agent has judged, oldest first, with what was predicted.
+
+        >>> from cascade_memory import CascadeMemory
+        >>> memory = CascadeMemory(embedder="hashing")
+        >>> memory.reward(memory.recall("cool some mug").episode_id, 0.0)
+        >>> [(one.reward, one.showed) for one in memory.episodes.judged()]
+        [(0.0, False)]
+        """
+        found = self._open().parts.ledger.insight.judged(self._namespace_id())
+        return [JudgedEpisode(reward=one.lesson.reward, showed=one.showed, predicted=float(prediction(one))) for one in found]
+
+    def rewards(self) -> list[tuple[float, bool]]:
+        """Return (value, whether a case was shown) for every rewarded episode, in order."""
+        ledger = self._open().parts.ledger
+        return ledger.insight.rewards(self._namespace_id())
+
+    def plot(self, *, window: int = 50) -> Plot:
+        """Plot success and regret over the episodes; a notebook shows the picture. Each mean is of ``window`` episodes.
+
+        ``plot().savefig("success.png")`` writes it into a file, and ``plot().figure`` is the matplotlib figure of it: both
+        need the extra "plot".
+        """
+        return plot_rewards(self.rewards(), window=check_k(window, "window"))
+
+    # -- ending ----------------------------------------------------------------------------------------------------------
 
     def expire(self, older_than: float | timedelta, *, reported: bool = False) -> int:
         """Close the open episodes that began longer ago than this (seconds, or a timedelta); return how many were closed.
@@ -361,18 +242,40 @@ class EpisodeVerbs(SourceVerbs, TicketVerbs):
         ledger = engine.parts.ledger
         old = ledger.episodes.listed(self._namespace_id(), status="open", before=time.time() - seconds)
         if reported:
-            waiting = self.reported()
+            waiting = ledger.episodes.listed(self._namespace_id(), status="settled", source="agent")
             old += [episode for episode in waiting if episode.opened_at < time.time() - seconds]
         closed = ledger.episodes.close([episode.id for episode in old], "expired", reported=reported)
         engine.learn_soon()
         return len(closed)
 
+    # -- for adapters ----------------------------------------------------------------------------------------------------
 
-def _checked(verdict: float | bool | None) -> float | None:
-    return None if verdict is None else check_reward(verdict)
+    def begin(self, query: str, **options: Any) -> MakesRecall:
+        """Return how a block recalls when it begins, with these options of ``recall``; they are checked now."""
+        return Recalling._of(self).beginning(query, **options)
 
+    def as_stored(self, query: str, episode_id: str | None = None) -> str:
+        """Return a task as a recall of this memory has it, for an episode: with placeholders instead of secrets."""
+        return self._open().parts.door.record(episode_id).query(query)
 
-def _as_judged(episode: Episode, status: str, solution: Solution | None) -> Episode:
-    # The verdict and the stored case must be about the same solution.
-    judged = episode.solution if solution is None else solution
-    return dataclasses.replace(episode, status="error" if status == "error" else episode.status, solution=judged)
+    def finish(self, episode_id: str, *, solution: Solution | Sequence[Any] | None = None, status: str = "ok") -> bool:
+        """Record how a run ended before anybody has judged it: a later ``reward``, from any process, stores this solution.
+
+        The status "interrupted" means that the run waits for somebody and will go on. The record survives a killed process.
+        If the episode is not open, this method changes nothing and returns False.
+        """
+        return Ending._of(self).finish(episode_id, solution=solution, status=status)
+
+    def conclude(
+        self, episode: Episode, *, solution: Solution | Sequence[Any] | None = None, status: str = "ok"
+    ) -> float | None:
+        """Do what ``memory.end`` does for an episode that was just read and still takes a verdict."""
+        return Ending._of(self).judge(episode, solution=solution, status=status)
+
+    def discard(self, episode_id: str) -> bool:
+        """Close an open episode without a label: it was cancelled, or nobody will judge it. Return whether it was open."""
+        return Ending._of(self).discard(episode_id)
+
+    def abandon(self, episode_id: str) -> None:
+        """Censor an episode if its run may still go on: the run was cancelled, or was never finished."""
+        Ending._of(self).abandon(episode_id)

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.errors import CascadeError, StoreCorrupt
-from cascade_memory.memory.handle import Handle
+from cascade_memory.memory.bound import Bound, stored_at
 from cascade_memory.memory.rows import Rows
 
-_Class = TypeVar("_Class", bound=type[Handle])
+_Class = TypeVar("_Class", bound=type[Bound])
 _OTHERS = ("recall", "search", "reward", "forget", "close")  # the first two say in another way what failed
 
 
@@ -26,7 +26,7 @@ def explained(memory: _Class) -> _Class:
 
 
 @interruptible
-def explained_rows(memory: Handle, *, but: tuple[type[Exception], ...] = ()) -> Generator[None, None, None]:
+def explained_rows(memory: Bound, *, but: tuple[type[Exception], ...] = ()) -> Generator[None, None, None]:
     """Turn an error into a ``StoreCorrupt`` that says what to do, if the ledger has a row that cannot be used.
 
     Any other error stays what it is. Whether there is such a row is only asked when something has failed: reading stays fast.
@@ -40,15 +40,16 @@ def explained_rows(memory: Handle, *, but: tuple[type[Exception], ...] = ()) -> 
         raise
 
 
-def _explain(memory: Handle, error: Exception) -> None:
+def _explain(memory: Bound, error: Exception) -> None:
     row = _unusable(memory)
     if row is not None:
+        where = stored_at(memory._engine)  # pyright: ignore[reportPrivateUsage] - it is of the same class, in words
         raise StoreCorrupt(
-            f"{memory.place} has a row that cannot be used ({row}); mend it: cascade-memory data doctor --fix"
+            f"{where} has a row that cannot be used ({row}); mend it: cascade-memory data doctor --fix"
         ) from error
 
 
-def _unusable(memory: Handle) -> str | None:
+def _unusable(memory: Bound) -> str | None:
     """Return the first row that cannot be used, in words; None if there is none, or if nobody can tell."""
     with contextlib.suppress(Exception):  # what failed first is what is to be said
         ledger = memory._engine.parts.ledger  # pyright: ignore[reportPrivateUsage] - it is of the same class, in words
@@ -58,7 +59,7 @@ def _unusable(memory: Handle) -> str | None:
 
 def _explained(verb: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(verb)
-    def called(self: Handle, *arguments: Any, **options: Any) -> Any:
+    def called(self: Bound, *arguments: Any, **options: Any) -> Any:
         try:  # as in ``explained_rows``, which takes longer
             found = verb(self, *arguments, **options)
         except CascadeError:
@@ -66,12 +67,13 @@ def _explained(verb: Callable[..., Any]) -> Callable[..., Any]:
         except Exception as error:
             _explain(self, error)
             raise
-        return Rows(verb.__name__, _each(self, found)) if inspect.isgenerator(found) else found
+        name = type(self).__name__.lower() if verb.__name__ == "all" else verb.__name__
+        return Rows(name, _each(self, found)) if inspect.isgenerator(found) else found
 
     return called
 
 
-def _each(memory: Handle, found: Iterator[Any]) -> Iterator[Any]:
+def _each(memory: Bound, found: Iterator[Any]) -> Iterator[Any]:
     while True:
         with explained_rows(memory):
             try:

@@ -1,47 +1,99 @@
-"""The class with the public methods of a memory."""
+"""The class with the verbs of an agent. What people look at and decide is at its nouns."""
 
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import IO, Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
+from cascade_memory.domain.actions import check_actor
+from cascade_memory.domain.display import counted, shorten
 from cascade_memory.domain.episode import check_source
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.trajectory import Solution, Step
+from cascade_memory.domain.trust import check_channel
+from cascade_memory.domain.validation import check_id, check_namespace, check_reward
 from cascade_memory.engine.door import Incoming
-from cascade_memory.engine.request import RecallRequest
-from cascade_memory.engine.undecided import failed_recall
-from cascade_memory.errors import (
-    EmbedderFailed,
-    EpisodeClosed,
-    InvalidInput,
-    MemoryClosed,
-    MemoryForked,
-    MissingExtra,
-    UnknownEpisode,
-)
-from cascade_memory.memory import curation, transfer
-from cascade_memory.memory.backup import backup
+from cascade_memory.errors import CascadeError, InvalidInput
+from cascade_memory.insight.report import Report
+from cascade_memory.insight.stats import Health, Stats
+from cascade_memory.looks.card import Card, Facts, Notes
+from cascade_memory.memory import curation
+from cascade_memory.memory.cases import Cases
+from cascade_memory.memory.data import Data
+from cascade_memory.memory.ending import Ending
+from cascade_memory.memory.episodes import Episodes
 from cascade_memory.memory.explaining import explained
-from cascade_memory.memory.forgetting import ForgettingVerbs
-from cascade_memory.memory.session import MakesRecall, Session
-from cascade_memory.memory.threads import in_reward_thread, in_thread
-from cascade_memory.memory.warning import WarningVerbs
-from cascade_memory.redaction.saying import warn
+from cascade_memory.memory.passed_wrongly import message_for
+from cascade_memory.memory.recalling import Recalling, warned
+from cascade_memory.memory.review import Review
+from cascade_memory.memory.self_report import health_of, report_on, stats_of
+from cascade_memory.memory.session import Session
+from cascade_memory.memory.settling import Settling
+from cascade_memory.memory.sources import Sources
+from cascade_memory.memory.ticketing import admitted
+from cascade_memory.memory.warming import warmed
+from cascade_memory.memory.warnings import Warnings
+from cascade_memory.visible import visible
 
-# Mistakes of the caller. They are raised, while failures of the memory are hidden from the agent.
-_MISUSE = (InvalidInput, EpisodeClosed, UnknownEpisode, MemoryClosed, MemoryForked, MissingExtra)
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+from cascade_memory.domain.case import Case
+from cascade_memory.domain.moments import Moment
+from cascade_memory.domain.provenance import Wanted
+from cascade_memory.domain.recall import RecalledCase
+from cascade_memory.insight.stats import Receipt
+from cascade_memory.memory.bound import Bound, stored_at
+from cascade_memory.memory.threads import in_reward_thread, in_thread
+
+_NOUNS = {"cases": Cases, "episodes": Episodes, "review": Review, "sources": Sources, "warnings": Warnings, "data": Data}
 
 
 @explained
-class Memory(ForgettingVerbs, WarningVerbs):
+class Memory(Bound):
     """A case memory that learns from outcomes. Use ``cascade_memory.CascadeMemory``, which assembles one."""
 
-    # -- recall ------------------------------------------------------------------------------------------------------
+    @property
+    def k(self) -> int:
+        """The greatest number of cases that a recall returns by default."""
+        return self._k
+
+    @property
+    def namespace(self) -> str:
+        """The namespace in which this memory acts."""
+        return self._namespace
+
+    def acting(self, *, actor: str | None = None, channel: str | None = None, namespace: str | None = None) -> Self:
+        """Return the same memory, acting for somebody, through a door, or in another namespace; what is left out stays.
+
+        It is open as long as this memory is, and to close one is to close both.
+
+        Args:
+            actor: Who asks, rewards, adds and decides: stored with every recall, outcome and case, and in the audit log. Take
+                it from your login or your framework, never from a text.
+            channel: The door through which it comes: "python", "langchain", "llama_index", "mcp", "cli", "inspector".
+            namespace: Whose cases and episodes they are. Namespaces share none.
+
+        >>> from cascade_memory import CascadeMemory
+        >>> memory = CascadeMemory(embedder="hashing")
+        >>> kitchen = memory.acting(actor="ann", namespace="kitchen")
+        >>> case_id = kitchen.recall("cool some mug").reward(1.0, solution="put it into the fridge")
+        >>> kitchen.cases.get(case_id).actor, len(kitchen), len(memory)
+        ('ann', 1, 0)
+        """
+        bound = type(self)._of(self)
+        if actor is not None:
+            bound._actor = check_actor(actor)
+        if channel is not None:
+            bound._channel = check_channel(channel)
+        if namespace is not None:
+            bound._namespace = check_namespace(namespace)
+        return bound
+
+    # -- recall ----------------------------------------------------------------------------------------------------------
 
     def recall(
         self,
@@ -73,66 +125,10 @@ class Memory(ForgettingVerbs, WarningVerbs):
             If the memory itself fails or misses its deadline, the recall has no cases and ``.error`` is set: a failing
             memory does not stop the agent. If only writing fails, the recall has its cases, and ``.error`` is set.
         """
-        request = self._request(
+        request = Recalling._of(self).request(
             query, k=k, where=where, episode_id=episode_id, thread_id=thread_id, metadata=metadata, min_trust=min_trust
         )
-        return _warned(self._found(request))
-
-    def search(
-        self,
-        query: str,
-        *,
-        k: int | None = None,
-        where: Mapping[str, Any] | None = None,
-        min_trust: str | None = None,
-    ) -> Recall:
-        """Return the most similar cases, without the learned ranking. It opens no episode; the log calls it a search."""
-        return _warned(self._found(self._request(query, k=k, where=where, search=True, min_trust=min_trust)))
-
-    def _found(self, request: RecallRequest) -> Recall:
-        """Return what the engine finds, or a recall without cases that names the error."""
-        try:
-            found = self._engine.recall(request) if request.unclean is None else self._failed(request.unclean, request)
-        except _MISUSE as error:
-            if not isinstance(error, EmbedderFailed):
-                raise
-            found = self._failed(error, request)
-        except Exception as error:  # noqa: BLE001 - a failing memory must not break the agent
-            found = self._failed(error, request)
-        if not request.search:
-            request.record.keep_for(found.episode_id)
-        if found.error is None and self._tickets is not None and not request.search:
-            found = self._with_ticket(found, self._tickets, named=request.episode_id is not None)
-        return found
-
-    def _failed(self, error: Exception, request: RecallRequest) -> Recall:
-        self._engine.note_failure("recall", error, warned=True)
-        failed = failed_recall(request, self._engine.parts.door.said(error))
-        self._engine.recording.note_unopened(failed.episode_id)
-        return failed
-
-    def episode(
-        self,
-        query: str,
-        *,
-        k: int | None = None,
-        where: Mapping[str, Any] | None = None,
-        metadata: Mapping[str, MetadataValue] | None = None,
-        min_trust: str | None = None,
-    ) -> Session:
-        """Recall for a task and reward it at the end of a ``with`` or ``async with`` block; see ``Session``."""
-        return Session(self, self.will_recall(query, k=k, where=where, metadata=metadata, min_trust=min_trust))
-
-    def will_recall(self, query: str, **options: Any) -> MakesRecall:
-        """Return how a block recalls when it begins, with these options of ``recall``; they are checked now."""
-        request = self._request(query, **options)
-
-        async def awaited() -> Recall:
-            return _warned(await in_thread(lambda: self._found(request)))
-
-        return MakesRecall(lambda: _warned(self._found(request)), awaited)
-
-    # -- async twins -------------------------------------------------------------------------------------------------
+        return warned(Recalling._of(self).found(request))
 
     async def arecall(
         self,
@@ -148,7 +144,83 @@ class Memory(ForgettingVerbs, WarningVerbs):
         """Do what ``recall`` does without blocking the event loop."""
         about: dict[str, Any] = {"k": k, "where": where, "metadata": metadata, "min_trust": min_trust}
         about |= {"episode_id": episode_id, "thread_id": thread_id}
-        return _warned(await in_thread(lambda: self._found(self._request(query, **about))))
+        recalling = Recalling._of(self)
+        return warned(await in_thread(lambda: recalling.found(recalling.request(query, **about))))
+
+    def episode(
+        self,
+        query: str,
+        *,
+        k: int | None = None,
+        where: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, MetadataValue] | None = None,
+        min_trust: str | None = None,
+    ) -> Session:
+        """Recall for a task and reward it at the end of a ``with`` or ``async with`` block; see ``Session``."""
+        makes = Recalling._of(self).beginning(query, k=k, where=where, metadata=metadata, min_trust=min_trust)
+        return Session(self, makes)
+
+    # -- reward ----------------------------------------------------------------------------------------------------------
+
+    def reward(
+        self,
+        episode_id: str,
+        value: float | bool,
+        *,
+        solution: Solution | Sequence[Any] | None = None,
+        source: str = "host",
+        metadata: Mapping[str, MetadataValue] | None = None,
+        overwrite: bool = False,
+        confirms: str | None = None,
+        ticket: str | None = None,
+    ) -> str | None:
+        """Report how an episode ended: at any time, in any order, from any process. It is on disk when this method returns.
+
+        A success (``value >= retain_at``) with a ``solution`` becomes a case, and its id is returned. Reporting the same value
+        again changes nothing. A different value needs ``overwrite=True``, which takes back the case and what was learned from
+        it.
+
+        Args:
+            episode_id: As returned by ``recall``.
+            value: Between 0 and 1; booleans count as 0 and 1.
+            solution: What solved the task: text, a ``Trajectory``, or its steps. By default the solution that ``finish``
+                recorded. An agent's own solution becomes a case only if ``confirms`` says that somebody has seen it.
+            source: Who judged: "host", "human", "env", "judge", "user" (an end user's thumb) or "agent". An agent's own
+                report is stored but, by default, it is neither learned from nor retained.
+            metadata: Stored with the case, in addition to the recall's metadata; ``where=`` filters by it.
+            overwrite: Replace an outcome that was reported before.
+            confirms: The ``fingerprint`` of the episode as you saw it; raises ``ContentChanged`` if its content has changed
+                since.
+            ticket: The ``ticket`` of the episode's recall, without which a memory with ``tickets=True`` refuses rewards from
+                users and agents (``TicketRefused``). It can be redeemed once.
+        """
+        engine = self._open()
+        episode_id = check_id(episode_id, "episode_id")
+        number = check_reward(value)
+        record, source = engine.parts.door.record(episode_id), check_source(source)
+        came = record.take(metadata=metadata) if solution is None else record.take(solution=solution, metadata=metadata)
+        confirms = None if confirms is None else check_id(confirms, "confirms")
+        engine.recording.wait_for(episode_id)
+        if engine.recording.failed_to_open(episode_id):
+            return None  # the recall failed open (health() counts that), so there is no episode to reward
+        name, by = self._namespace, self._by(record)
+        redeemed = admitted(
+            engine, ticket, self._tickets, source=source, channel=self._channel, episode_id=episode_id, namespace=name
+        )
+        return Settling._of(self).settle(
+            engine,
+            episode_id=episode_id,
+            namespace=name,
+            value=number,
+            source=source,
+            solution=came.solution,
+            metadata=came.metadata,
+            overwrite=overwrite,
+            confirms=confirms,
+            by=by,
+            record=record,
+            ticket=redeemed,
+        )
 
     async def areward(
         self,
@@ -177,7 +249,38 @@ class Memory(ForgettingVerbs, WarningVerbs):
             )
         )
 
-    # -- cases -------------------------------------------------------------------------------------------------------
+    def end(
+        self,
+        episode_id: str,
+        *,
+        solution: Solution | Sequence[Any] | None = None,
+        status: str = "ok",
+        follow_up: bool = False,
+    ) -> float | None:
+        """Say that a run is over, and let ``reward_fn`` judge it; return the reward, or None if there is no verdict yet.
+
+        ``status`` is "ok", "error" (``reward_fn`` is asked, and may still judge) or "cancelled" (nobody is asked). Without a
+        verdict, a run that ended with "ok" stays pending and keeps its solution for a later ``reward``; any other run is
+        censored. An episode that is no longer open (because of a replay or an earlier verdict) is left unchanged, unless the
+        run was a ``follow_up`` to the same task: ``reward_fn`` then judges the longer solution, and replaces its own verdict.
+        """
+        return Ending._of(self).end(episode_id, solution=solution, status=status, follow_up=follow_up)
+
+    async def aend(
+        self,
+        episode_id: str,
+        *,
+        solution: Solution | Sequence[Any] | None = None,
+        status: str = "ok",
+        follow_up: bool = False,
+    ) -> float | None:
+        """Do what ``end`` does without blocking the event loop; an async ``reward_fn`` runs in this loop.
+
+        If it is cancelled before there is a verdict, so is the run: its episode is censored.
+        """
+        return await Ending._of(self).aend(episode_id, solution=solution, status=status, follow_up=follow_up)
+
+    # -- cases -----------------------------------------------------------------------------------------------------------
 
     @overload
     def add(
@@ -239,73 +342,187 @@ class Memory(ForgettingVerbs, WarningVerbs):
         cases = curation.checked_all(given, self._case_text, door, admit)
         return curation.add(engine, cases, namespace=name, source=source, progress=progress, by=by)
 
-    def propose(
+    def forget(
         self,
-        query: str,
-        solution: Solution | Sequence[Step],
+        case_ids: str | Iterable[str] | None = None,
         *,
-        metadata: Mapping[str, MetadataValue] | None = None,
-    ) -> str:
-        """Record a task that an agent solved without a recall; it becomes a case once somebody confirms it.
+        where: Mapping[str, Any] | None = None,
+        episode_id: str | None = None,
+        by_actor: str | None = None,
+        by_channel: str | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        everything: bool = False,
+        purge: bool = False,
+        dry_run: bool = False,
+    ) -> Receipt:
+        """Delete cases by id, data by its metadata, an episode, what a source wrote, or ``everything`` of a namespace.
 
-        Returns the id of its episode, which ``reported()`` lists. A namespace holds 1,000 such episodes, or 32 MiB of text.
+        The memory then learns again from what remains, and its counts no longer include what was deleted. Returns what was
+        deleted.
+
+        Args:
+            case_ids: One case or several, with every episode that led to one of them, since it has the same text.
+            where: A metadata filter, with Chroma's operators: everything that was recalled, rewarded or added with such
+                metadata. A case stays, without that metadata, while another source confirms the same solution of the task.
+            episode_id: An episode, and the case that it led to, unless another source confirms that case.
+            by_actor: Undo this source: its episodes, the outcomes that it reported, what it added, and the cases that nobody
+                else confirms. The most valuable cases that had to make room since come back. "": whoever was not named.
+            by_channel: Undo what came through this door; with ``by_actor``, ``since`` and ``until`` it narrows down.
+            since: Undo what came from this moment on (as for ``diff``).
+            until: Undo what came before this moment.
+            everything: All cases and episodes of the namespace.
+            purge: Return only when no file of the memory holds a byte of the deleted data: rewrites the ledger, the
+                snapshots and Chroma, which takes seconds per 100,000 cases.
+            dry_run: Return the same receipt, and change nothing. Forgetting cannot be undone.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
-        >>> episode_id = memory.propose("cool some mug", "put it into the fridge")
-        >>> (seen,) = memory.reported()
-        >>> case_id = memory.reward(seen.id, 1.0, source="human", confirms=seen.fingerprint)
-        >>> memory.get(case_id).solution
-        'put it into the fridge'
+        >>> ann, mallory = memory.acting(actor="ann"), memory.acting(actor="mallory")
+        >>> ids = [ann.add("cool some mug", "fridge"), mallory.add("cool some cup", "oven")]
+        >>> ann.forget(by_actor="mallory").cases
+        1
+        >>> [case.solution for case in memory.cases.all()]
+        ['fridge']
         """
-        engine = self._open()
-        record = engine.parts.door.record()
-        came = record.take(query=query, solution=solution, metadata=metadata)
-        name, by, checked = self._new_in(record), self._by(record), came.solved
+        name, wanted = self._namespace, Wanted.of(by_actor, by_channel, since, until)
+        return curation.forget(
+            self._open(),
+            case_ids,
+            where=where,
+            episode_id=episode_id,
+            everything=everything,
+            purge=purge,
+            dry_run=dry_run,
+            namespace=name,
+            by=self._who(),
+            source=curation.OfSource(wanted, lambda: Settling._of(self).counting_again(wanted, name)) if wanted else None,
+        )
 
-        def write(number: int) -> str:
-            opens = curation.proposal(engine, number, came.query, checked, metadata=came.metadata, by=by)
-            record.keep_for(str(opens.episode_id))
-            self._settle(
-                engine,
-                episode_id=(episode_id := str(opens.episode_id)),
-                namespace=name,
-                value=1.0,
-                source="agent",
-                solution=checked,
-                by=by,
-                record=record,
-                opens=opens,
-            )
-            return episode_id
+    def __len__(self) -> int:
+        """Return the number of cases in the memory's own namespace."""
+        return self._open().parts.ledger.cases.count(self._namespace_id())
 
-        return curation.in_namespace(engine, name, write)
+    def __bool__(self) -> bool:
+        """Return True: an empty memory is a memory as well, and ``if memory:`` asks whether there is one."""
+        return True
 
-    # -- moving ------------------------------------------------------------------------------------------------------
+    def __contains__(self, case: object) -> bool:
+        """Say whether the memory's own namespace holds a case, which is given by its id or as it was returned."""
+        case_id = case.id if isinstance(case, (Case, RecalledCase)) else check_id(case, "case_id")
+        return bool(self._open().parts.ledger.cases.by_id([case_id], self._namespace_id()))
 
-    def export(self, target: str | Path | IO[str], *, progress: bool | None = None) -> int:
-        """Write everything as JSON lines (to a path or an open file); return the number of lines."""
-        return transfer.export(self._open(), target, progress=progress)
+    # -- nouns -----------------------------------------------------------------------------------------------------------
 
-    def backup(self, target: str | os.PathLike[str]) -> dict[str, int]:
-        """Copy the memory as it is now into a new folder, while its users go on; return counts of what the copy holds.
+    @property
+    def cases(self) -> Cases:
+        """What is stored: to list, search, pin and hide."""
+        return Cases._of(self)
 
-        The copy is checked before it gets its name. It is a complete memory: open it, or put it back with ``restore``.
+    @property
+    def episodes(self) -> Episodes:
+        """The tasks that were asked: how they went, and what was shown for them."""
+        return Episodes._of(self)
+
+    @property
+    def review(self) -> Review:
+        """What people decide about episodes, the log of it, and undo."""
+        return Review._of(self)
+
+    @property
+    def sources(self) -> Sources:
+        """Those who wrote what is stored: what is known of them, quarantine, and tickets."""
+        return Sources._of(self)
+
+    @property
+    def warnings(self) -> Warnings:
+        """Warnings of known failures: to ask before an action, and to decide about."""
+        return Warnings._of(self)
+
+    @property
+    def data(self) -> Data:
+        """The folder or the database as a whole: export, import, backup, upkeep."""
+        return Data._of(self)
+
+    # -- looking ---------------------------------------------------------------------------------------------------------
+
+    def stats(self, *, everywhere: bool = False) -> Stats:
+        """Count the cases, episodes and so on of a namespace (by default the memory's own), or of all with ``everywhere``."""
+        own = self._namespace == self._own_namespace
+        return stats_of(self._open(), self._namespace, everywhere=everywhere, own=own)
+
+    def health(self) -> Health:
+        """Report failures that did not raise an exception, and how far Chroma is behind."""
+        return health_of(self._open())
+
+    def report(self, *, everywhere: bool = False) -> Report:
+        """Measure the memory's worth on its own stream, and say what it has learned.
+
+        That is: lift, calibration, coverage, what teaches the ranker, and what the shadow would have achieved. Its ``costs``
+        add up what the recalls of this process cost, and its ``alarms`` name actors at whom a person should look.
+
+        >>> from cascade_memory import CascadeMemory
+        >>> memory = CascadeMemory(embedder="hashing")
+        >>> memory.reward(memory.recall("cool some mug").episode_id, 0.0)
+        >>> memory.report()
+        Report(1 episode, lift unknown)
         """
-        return backup(self._open(), target)
+        return report_on(self._open(), self._namespace, everywhere=everywhere)
 
-    def import_(self, source: str | Path | Iterable[str], *, progress: bool | None = None) -> int:
-        """Read what ``export`` wrote and add what does not exist yet; return the number of records added."""
-        engine = self._open()
-        added = transfer.import_(engine, source, progress=progress, actor=self._who())
-        engine.learn_soon()
-        return added
+    # -- opening and closing ---------------------------------------------------------------------------------------------
 
+    def warm(self, *, wait: bool = True) -> None:
+        """Load the embedder and the namespace's cases now, instead of at the first recall; without ``wait``, on a thread.
 
-def _warned(found: Recall) -> Recall:
-    """Warn if a recall failed, or was not written down; called where the caller waits, so that the warning names that line."""
-    if found.error is not None:
-        made = found.cases or found.abstained
-        failed, going_on = ("store a recall", "") if made else ("recall", "; going on without cases")
-        warn(f"cascade_memory could not {failed} ({found.error}){going_on}", RuntimeWarning)
-    return found
+        A server and the middleware do the latter by themselves, if the embedder has a model to load.
+        """
+        warmed(self._open(), self._new_in(), wait=wait)
+
+    def sync(self) -> None:
+        """Wait until everything acknowledged has been learned and Chroma holds every case."""
+        self._open().sync()
+
+    def close(self) -> None:
+        """Sync and release the folder. Using the memory afterwards is an error; closing it again is not."""
+        opened = self._opened_as or self
+        if not opened._closed:
+            opened._release()  # if it is interrupted, closing again goes on with it
+            opened._closed = True
+
+    if not TYPE_CHECKING:  # type checkers would take every name for one that exists
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise with a message that says what to pass, if a framework looks for this, or where the verb is now."""
+            noun = next((noun for noun, verbs in _NOUNS.items() if not name.startswith("_") and hasattr(verbs, name)), None)
+            at = "" if noun is None else f": memory.{noun}.{name} is it"
+            raise AttributeError(message_for(type(self), name) + at)
+
+    def __enter__(self) -> Self:
+        """Use the memory in a ``with`` block that closes it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Describe the memory in one line."""
+        if self._is_closed:
+            return "CascadeMemory(closed)"
+        try:
+            cases = int(self._engine.parts.ledger.insight.counts(self._namespace_id())["cases"])
+        except (CascadeError, OSError):
+            return f"CascadeMemory({stored_at(self._engine)}, unreadable)"
+        return visible(f"CascadeMemory({stored_at(self._engine)}, {counted(cases, 'case')}, namespace={self._namespace!r})")
+
+    def _repr_html_(self) -> str:
+        if self._is_closed:
+            return Card("CascadeMemory", "closed").html()
+        health = self.health()
+        notes = [f"{name}: {shorten(value, 100)}" for name, value in health.rows()[:2]]
+        return Card(
+            "CascadeMemory",
+            stored_at(self._engine),
+            [Facts(self.stats().rows()), Notes(notes)],
+            state="" if health.ok else "bad",
+        ).html()

@@ -1,4 +1,4 @@
-"""What ``cases()``, ``episodes()`` and ``audit()`` return: rows that are read while somebody iterates, and can be looked at."""
+"""What ``all()`` of a noun and the audit log return: rows that are read while somebody iterates, and can be looked at."""
 
 from __future__ import annotations
 

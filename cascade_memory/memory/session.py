@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cascade_memory.domain.metadata import MetadataValue
-from cascade_memory.domain.recall import Recall, RecalledCase
+from cascade_memory.domain.recall import Recall, RecalledCase, Rewardable
 from cascade_memory.domain.trajectory import Solution, solution_text
 from cascade_memory.looks.card import Card, Entry, Facts
 from cascade_memory.memory.verdict import LOOKS_SOLVED
@@ -18,7 +18,30 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from cascade_memory.memory.episodes import EpisodeVerbs
+
+class NotesFailures(Protocol):
+    """What counts failures that are hidden from the agent."""
+
+    def note_failure(self, step: str, error: Exception) -> None:
+        """Count one."""
+        ...
+
+
+class EndsEpisodes(Rewardable, Protocol):
+    """What a session asks of the memory that recalled for it."""
+
+    @property
+    def data(self) -> NotesFailures:
+        """The memory as a whole."""
+        ...
+
+    def end(self, episode_id: str, *, solution: Solution | None = None, status: str = "ok") -> float | None:
+        """Say that the run is over."""
+        ...
+
+    async def aend(self, episode_id: str, *, solution: Solution | None = None, status: str = "ok") -> float | None:
+        """Do the same without blocking the event loop."""
+        ...
 
 
 class MakesRecall(NamedTuple):
@@ -40,7 +63,7 @@ class Session:
 
     solution: Solution | None = None
 
-    def __init__(self, memory: EpisodeVerbs, makes: MakesRecall) -> None:
+    def __init__(self, memory: EndsEpisodes, makes: MakesRecall) -> None:
         self._memory, self._makes = memory, makes
         self._recall: Recall | None = None
         self._rewarded = False
@@ -116,7 +139,7 @@ class Session:
             source=source,
             metadata=metadata,
             confirms=confirms,
-            ticket=self.recall.ticket if self._memory.needs_ticket(source) else None,
+            ticket=self.recall.ticket if self._memory.sources.needs_ticket(source) else None,
         )
         self._rewarded = True
 
@@ -134,7 +157,7 @@ class Session:
         except Exception as failure:
             if error is None:
                 raise
-            self._memory.note_failure("reward", failure)
+            self._memory.data.note_failure("reward", failure)
         else:
             self._warn_unsolved(value, error)
 
@@ -155,7 +178,7 @@ class Session:
         except Exception as failure:
             if error is None:
                 raise
-            self._memory.note_failure("reward", failure)
+            self._memory.data.note_failure("reward", failure)
         else:
             self._warn_unsolved(value, error)
 

@@ -1,19 +1,28 @@
-"""The verbs that say who wrote what."""
+"""``memory.sources``: who wrote what, what is known of them, quarantine, and the tickets of rewards."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from cascade_memory.domain.actions import NewAction, check_known_actor
 from cascade_memory.domain.moments import Moment, moment_of
 from cascade_memory.domain.provenance import Wanted
-from cascade_memory.errors import InvalidInput
-from cascade_memory.insight.sources import Diff, Sources
-from cascade_memory.memory.browsing import Browsing
+from cascade_memory.domain.standing import ActorStanding
+from cascade_memory.domain.validation import check_id
+from cascade_memory.errors import InvalidInput, TicketRefused, UnknownEpisode
+from cascade_memory.insight.sources import Diff
+from cascade_memory.insight.sources import Sources as SourceRows
+from cascade_memory.memory.bound import Bound
+from cascade_memory.memory.explaining import explained
 from cascade_memory.memory.paging import AT_ONCE
+from cascade_memory.memory.ticketing import NONE_HERE, ticket_of
 
 
-class SourceVerbs(Browsing):
-    """They change nothing."""
+@explained
+class Sources(Bound):
+    """Those who wrote what the memory holds."""
 
-    def sources(self) -> Sources:
+    def all(self) -> SourceRows:
         """Return a row for each actor and channel: its cases, episodes and outcomes, and how its cases did when shown.
 
         >>> from cascade_memory import CascadeMemory
@@ -21,12 +30,12 @@ class SourceVerbs(Browsing):
         >>> ann, bob = memory.acting(actor="ann"), memory.acting(actor="bob", channel="mcp")
         >>> ids = ann.add([("cool some mug", "fridge"), ("heat some egg", "oven")])
         >>> case_id = bob.recall("cool a cup").reward(1.0, solution="freezer")
-        >>> [(one.actor, one.channel, one.cases, one.outcomes, one.shown) for one in memory.sources()]
+        >>> [(one.actor, one.channel, one.cases, one.outcomes, one.shown) for one in memory.sources.all()]
         [('ann', 'python', 2, 0, 1), ('bob', 'mcp', 1, 1, 0)]
         """
         name = self._namespace
         ledger = self._caught_up().parts.ledger
-        return Sources(name, ledger.provenance.sources(self._namespace_id()))
+        return SourceRows(name, ledger.provenance.sources(self._namespace_id()))
 
     def diff(
         self,
@@ -45,9 +54,9 @@ class SourceVerbs(Browsing):
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
         >>> case_id = memory.acting(actor="ann").add("cool some mug", "fridge")
-        >>> memory.diff("1h")
+        >>> memory.sources.diff("1h")
         Diff(1 case came and 0 went in namespace 'default')
-        >>> memory.diff("1h").by_source()
+        >>> memory.sources.diff("1h").by_source()
         {('ann', 'python'): (1, 0)}
         """
         start = moment_of(since, "since")
@@ -70,3 +79,102 @@ class SourceVerbs(Browsing):
                 total += entry.counts.get("cases", 0) if entry.action == "forget" else 0
             after = page[-1][0]
         return total
+
+    # -- quarantine ------------------------------------------------------------------------------------------------------
+
+    def standings(self) -> list[ActorStanding]:
+        """Return what is known of each actor whom the host has named lately, the worst first.
+
+        >>> from cascade_memory import CascadeMemory
+        >>> memory = CascadeMemory(embedder="hashing")
+        >>> for text in ("cool some mug", "cool a mug"):
+        ...     recall = memory.acting(actor="ann").recall(text)
+        ...     case_id = memory.acting(actor="ann").reward(recall.episode_id, 1.0, solution="use the fridge")
+        >>> memory.sync()
+        >>> [(one.actor, one.standing, one.why) for one in memory.sources.standings()]
+        [('ann', 'new', 'it has no record yet')]
+        """
+        engine, name = self._caught_up(), self._namespace
+        return engine.namespace_state(name).standings.all() if engine.namespace_id(name) else []
+
+    def quarantine(self, actor: str, *, note: str | None = None) -> int:
+        """Show no case of an actor any more, and learn from no outcome that it reports; return how many cases that hides.
+
+        What its outcomes have taught is unlearned. The cases are kept, and so are later ones. ``release`` shows them again.
+        Pinned cases stay, and so do those that were added with the source "human" (the default of ``add``), or that a person
+        has corrected to: for these a person has vouched; ``forget(by_actor=...)`` removes them as well.
+
+        >>> from cascade_memory import CascadeMemory
+        >>> memory = CascadeMemory(embedder="hashing")
+        >>> case_id = memory.acting(actor="eve").reward(memory.recall("cool some mug").episode_id, 1.0, solution="use the oven")
+        >>> memory.acting(actor="ann").sources.quarantine("eve", note="she made this up")
+        1
+        >>> memory.recall("cool some mug").cases
+        ()
+        >>> memory.acting(actor="ann").sources.release("eve")
+        1
+        """
+        return self._decide("quarantine", actor, note)
+
+    def release(self, actor: str, *, note: str | None = None) -> int:
+        """Show the cases of an actor again, like those of a person, except what a person has hidden; return how many come back.
+
+        From then on no record decides about this actor, until somebody calls ``quarantine``.
+        """
+        return self._decide("release", actor, note)
+
+    def _decide(self, kind: str, actor: str, note: str | None) -> int:
+        engine, name = self._caught_up(), self._new_in()
+        record = engine.parts.door.record()
+        note = record.take(note=note).note
+        action = NewAction(kind=kind, actor=self._who(record), note=note)
+        whose = record.name(check_known_actor(actor), "actor")
+        if whose is None:
+            raise InvalidInput("quarantine and release need the actor whose cases they concern")
+        # A decision may come before the first task of a namespace: it must not be lost.
+        namespace_id = engine.namespace_state(name).namespace_id
+        ledger = engine.parts.ledger.actors
+        decide = ledger.quarantine if kind == "quarantine" else ledger.release
+        moved = decide(namespace_id, whose, action)
+        engine.learn_soon()
+        return moved or 0
+
+    # -- tickets ---------------------------------------------------------------------------------------------------------
+
+    def needs_ticket(self, source: str) -> bool:
+        """Say whether a reward from a source has to bring the ticket of its recall.
+
+        >>> from cascade_memory import CascadeMemory
+        >>> memory = CascadeMemory(embedder="hashing", tickets=True)
+        >>> over_mcp = memory.acting(channel="mcp")
+        >>> [one.sources.needs_ticket("host") for one in (memory, over_mcp)], memory.sources.needs_ticket("user")
+        ([False, True], True)
+        """
+        return self._tickets is not None and self._tickets.needed(source, self._channel)
+
+    def ticket_of(self, episode_id: str) -> str:
+        """Make a ticket for an episode: for the answer of an agent whose framework has made the recall.
+
+        >>> from cascade_memory import CascadeMemory
+        >>> memory = CascadeMemory(embedder="hashing", tickets=True)
+        >>> episode_id = memory.recall("cool some mug").episode_id
+        >>> memory.reward(episode_id, 0.0, source="user", ticket=memory.sources.ticket_of(episode_id))
+        """
+        episode_id = check_id(episode_id, "episode_id")
+        found = self._caught_up(episode_id).parts.ledger.episodes.one(episode_id)
+        if found is None or found.namespace != self._namespace:
+            raise UnknownEpisode(f"there is no episode {episode_id!r} in namespace {self._namespace!r}")
+        if self._tickets is None:
+            raise InvalidInput(NONE_HERE)
+        return ticket_of(self._engine, found.id, found.namespace, found.opened_at, self._tickets)
+
+    def sign_code(self, purpose: str, about: Sequence[str], *, lasts: float) -> str:
+        """Make a code with which somebody confirms something later, in this process or another; for adapters."""
+        return self._open().signing.made(purpose, about, lasts=lasts)
+
+    def redeem_code(self, purpose: str, about: Sequence[str], code: object) -> None:
+        """Take a code, once; raise ``TicketRefused`` if it is not good for exactly this."""
+        engine = self._open()
+        found = engine.signing.read(purpose, about, code)
+        if found is None or not engine.parts.ledger.facts.redeem(found, "", named="this code"):
+            raise TicketRefused("this code is not good for that, or was used before")

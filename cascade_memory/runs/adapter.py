@@ -11,10 +11,17 @@ from cascade_memory.assembly.cascade import CascadeMemory as Engine
 from cascade_memory.assembly.misspelt import check_names
 from cascade_memory.errors import InvalidInput
 from cascade_memory.memory.passed_wrongly import SaysWhatToPass
-from cascade_memory.runs.delegating import after_runs, awaited, awaited_after_runs, awaited_with_own_k, of_engine, with_own_k
+from cascade_memory.runs.delegating import after_runs, awaited_after_runs, awaited_with_own_k, of_engine, with_own_k
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from cascade_memory.memory.cases import Cases
+    from cascade_memory.memory.data import Data
+    from cascade_memory.memory.episodes import Episodes
+    from cascade_memory.memory.review import Review
+    from cascade_memory.memory.sources import Sources
+    from cascade_memory.memory.warnings import Warnings
 
 
 class Adapter(SaysWhatToPass):
@@ -53,87 +60,53 @@ class Adapter(SaysWhatToPass):
 
     recall = with_own_k(Engine.recall)
     arecall = awaited_with_own_k(Engine.arecall)
-    search = with_own_k(Engine.search)
-
     reward = after_runs(Engine.reward)
     areward = awaited_after_runs(Engine.areward)
-    ticket_of = after_runs(Engine.ticket_of)
-    needs_ticket = of_engine(Engine.needs_ticket)
     end = after_runs(Engine.end)
     aend = awaited_after_runs(Engine.aend)
-    finish = after_runs(Engine.finish)
-    discard = after_runs(Engine.discard)
-    expire = after_runs(Engine.expire)
-
-    confirm = after_runs(Engine.confirm)
-    reject = after_runs(Engine.reject)
-    correct = after_runs(Engine.correct)
-    to_judge = after_runs(Engine.to_judge)
-    pin = of_engine(Engine.pin)
-    unpin = of_engine(Engine.unpin)
-    hide = of_engine(Engine.hide)
-    unhide = of_engine(Engine.unhide)
-    audit = after_runs(Engine.audit)
-    undo = after_runs(Engine.undo)
-
-    get_episode = after_runs(Engine.get_episode)
-    episodes = after_runs(Engine.episodes)
-    pending = after_runs(Engine.pending)
-    reported = after_runs(Engine.reported)
-    latest = after_runs(Engine.latest)
-    knows = after_runs(Engine.knows)
-
     add = of_engine(Engine.add)
-    propose = of_engine(Engine.propose)
-    get = of_engine(Engine.get)
-    cases = after_runs(Engine.cases)
-    sources = after_runs(Engine.sources)
-    diff = after_runs(Engine.diff)
-    standings = after_runs(Engine.standings)
-    quarantine = after_runs(Engine.quarantine)
-    release = after_runs(Engine.release)
-
-    check = of_engine(Engine.check)
-    acheck = awaited(Engine.acheck)
-    warnings = after_runs(Engine.warnings)
-    get_warning = after_runs(Engine.get_warning)
-    retire = after_runs(Engine.retire)
-    restore_warning = after_runs(Engine.restore_warning)
-    advise = after_runs(Engine.advise)
-
-    to_pandas = after_runs(Engine.to_pandas)
-    namespaces = of_engine(Engine.namespaces)
     forget = after_runs(Engine.forget)
-    expired = of_engine(Engine.expired)
-    bring_back = of_engine(Engine.bring_back)
-
-    page_of_cases = after_runs(Engine.page_of_cases)
-    order_of_cases = after_runs(Engine.order_of_cases)
-    page_of_episodes = after_runs(Engine.page_of_episodes)
-    page_of_audit = after_runs(Engine.page_of_audit)
-    decisions = after_runs(Engine.decisions)
-    outcomes = after_runs(Engine.outcomes)
-    judged = after_runs(Engine.judged)
-    neighbours = of_engine(Engine.neighbours)
-    shown_in = after_runs(Engine.shown_in)
-    inspect = after_runs(Engine.inspect)
-
     stats = after_runs(Engine.stats)
     health = after_runs(Engine.health)
-    rewards = after_runs(Engine.rewards)
     report = after_runs(Engine.report)
-    plot = after_runs(Engine.plot)
-
-    export = after_runs(Engine.export)
-    import_ = of_engine(Engine.import_)
-    backup = after_runs(Engine.backup)
-
+    inspect = after_runs(Engine.inspect)
     warm = of_engine(Engine.warm)
-    examine = after_runs(Engine.examine)
-    find_secrets = after_runs(Engine.find_secrets)
-    rebuild = of_engine(Engine.rebuild)
-    stand_aside = of_engine(Engine.stand_aside)
-    refit = after_runs(Engine.refit)
+
+    # -- its nouns ---------------------------------------------------------------------------------------------------
+
+    @property
+    def cases(self) -> Cases:
+        """What is stored: to list, search, pin and hide."""
+        return self._after_runs().cases
+
+    @property
+    def episodes(self) -> Episodes:
+        """The tasks that were asked: how they went, and what was shown for them."""
+        return self._after_runs().episodes
+
+    @property
+    def review(self) -> Review:
+        """What people decide about episodes, the log of it, and undo."""
+        return self._after_runs().review
+
+    @property
+    def sources(self) -> Sources:
+        """Those who wrote what is stored: what is known of them, quarantine, and tickets."""
+        return self._after_runs().sources
+
+    @property
+    def warnings(self) -> Warnings:
+        """Warnings of known failures: to ask before an action, and to decide about."""
+        return self._after_runs().warnings
+
+    @property
+    def data(self) -> Data:
+        """The folder or the database as a whole: export, import, backup, upkeep."""
+        return self._after_runs().data
+
+    def _after_runs(self) -> Engine:
+        self._drain()
+        return self._engine
 
     def __len__(self) -> int:
         """Return the number of cases in the memory's own namespace."""

@@ -15,7 +15,6 @@ from cascade_memory.runs.ending import status_of
 
 if TYPE_CHECKING:
     from cascade_memory.domain.recall import Recall
-    from cascade_memory.memory.handle import Handle
     from cascade_memory.memory.memory import Memory
     from cascade_memory.memory.session import Session
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 class ActiveEpisode:
     """An episode, and the number of recalls made within it."""
 
-    memory: Handle
+    memory: Memory
     episode_id: str
     namespace: str | None
     session: Session | None = None  # a ``with memory.episode(...)`` block, which ends the episode itself
@@ -52,10 +51,10 @@ def join(memory: Memory, episode_id: str | None, query: str, **options: Any) -> 
 _current: ContextVar[ActiveEpisode | None] = ContextVar("cascade_memory_current", default=None)
 
 
-def active_episode(memory: Handle) -> ActiveEpisode | None:
+def active_episode(memory: Memory) -> ActiveEpisode | None:
     """Return the innermost episode of this memory that surrounds the running code."""
     found = _current.get()
-    while found is not None and not found.memory.shares_engine_with(memory):
+    while found is not None and not found.memory.data.shares_engine_with(memory):
         found = found.outer
     return found
 

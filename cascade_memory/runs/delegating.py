@@ -34,16 +34,6 @@ def after_runs(verb: Callable[Concatenate[Engine, P], T]) -> Callable[Concatenat
     return call
 
 
-def awaited(verb: Callable[Concatenate[Engine, P], Awaitable[T]]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """Return a coroutine method that calls this verb of the engine."""
-
-    @functools.wraps(verb)
-    async def call(self: Any, /, *args: P.args, **options: P.kwargs) -> T:
-        return await verb(self.engine, *args, **options)
-
-    return call
-
-
 def awaited_after_runs(
     verb: Callable[Concatenate[Engine, P], Awaitable[T]],
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:

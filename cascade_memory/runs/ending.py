@@ -44,7 +44,7 @@ def fail_open(memory: Memory, step: str) -> Generator[None, None, None]:
     try:
         yield
     except Exception as error:  # noqa: BLE001 - whatever it is: a failing memory must not break the agent
-        memory.note_failure(step, error)
+        memory.data.note_failure(step, error)
 
 
 class RunEndWorker:

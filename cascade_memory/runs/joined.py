@@ -12,20 +12,21 @@ from cascade_memory.runs.around import ActiveEpisode, within
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from cascade_memory.memory.episodes import EpisodeVerbs
+    from cascade_memory.memory.memory import Memory
     from cascade_memory.memory.session import MakesRecall
 
 
 class JoinedSession(Session):
     """One task; see ``cascade_memory.CascadeMemory.episode``. Set ``solution`` before the block ends."""
 
-    def __init__(self, memory: EpisodeVerbs, makes: MakesRecall) -> None:
+    def __init__(self, memory: Memory, makes: MakesRecall) -> None:
         super().__init__(memory, makes)
+        self._of = memory
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         """Begin the task."""
-        around = ActiveEpisode(memory=self._memory, episode_id=self.id, namespace=self.recall.namespace, session=self)
+        around = ActiveEpisode(memory=self._of, episode_id=self.id, namespace=self.recall.namespace, session=self)
         self._stack.enter_context(within(around))
         return self
 

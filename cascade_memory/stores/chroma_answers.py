@@ -55,7 +55,7 @@ def checked_collection(model: Any, name: str, namespace: str) -> UUID:
     if wrong:
         raise StoreError(
             f"the collection {name!r} in Chroma was not created by this memory: {wrong}. It is not used; "
-            "memory.rebuild() deletes it and creates it again"
+            "memory.data.rebuild() deletes it and creates it again"
         )
     return model.id
 

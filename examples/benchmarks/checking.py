@@ -106,25 +106,27 @@ def main() -> None:
         def recall(i: int) -> None:
             memory.recall(asked[i])
 
-        memory.check(once[0], **sql("name"))
-        rows = {"nothing has failed yet": in_turn(lambda i: memory.check(once[i], **sql("name")), recall, times)}
+        memory.warnings.check(once[0], **sql("name"))
+        rows = {"nothing has failed yet": in_turn(lambda i: memory.warnings.check(once[i], **sql("name")), recall, times)}
         fill(memory, options.failures)
         memory.sync()
         vectors, queries = embedder.embed(list(map(task, range(options.failures)))), embedder.embed(asked[:times])
         scan = quantiles_ms(lambda i: int(np.argmax(vectors @ queries[i])), times)
-        memory.check(once[0], **sql("name"))  # loads
+        memory.warnings.check(once[0], **sql("name"))  # loads
         many = ", ".join(map(column, range(100)))
 
         def after_a_reward(i: int) -> None:
-            memory.check(last[i], **sql(column(i)))
+            memory.warnings.check(last[i], **sql(column(i)))
 
         def reward(i: int) -> None:
             memory.reward(once[i], i % 2, solution=[Step(action="look")], source="env")
 
         rows |= {
-            "no known mistake": in_turn(lambda i: memory.check(first[i], **sql(f"name_{i}")), recall, times),
-            "a known mistake": in_turn(lambda i: memory.check(second[i], **sql(column(i))), recall, times),
-            "a hundred known mistakes in one action": in_turn(lambda i: memory.check(third[i], **sql(many)), recall, times),
+            "no known mistake": in_turn(lambda i: memory.warnings.check(first[i], **sql(f"name_{i}")), recall, times),
+            "a known mistake": in_turn(lambda i: memory.warnings.check(second[i], **sql(column(i))), recall, times),
+            "a hundred known mistakes in one action": in_turn(
+                lambda i: memory.warnings.check(third[i], **sql(many)), recall, times
+            ),
             "a known mistake, just after a reward (compared with that)": in_turn(after_a_reward, reward, times),
         }
         failures = memory.health().failures

@@ -81,7 +81,7 @@ def stopped_writer(folder: Path) -> Iterator[None]:
 
 
 def slow_import(memory: CascadeMemory, place: Path) -> None:
-    memory.export(place / "export", progress=False)
+    memory.data.export(place / "export", progress=False)
     lines, stop = (place / "export").read_text(encoding="utf-8").splitlines(), threading.Event()
 
     def slowly() -> Iterator[str]:
@@ -90,7 +90,7 @@ def slow_import(memory: CascadeMemory, place: Path) -> None:
                 return
             yield line
 
-    thread = threading.Thread(target=lambda: memory.import_(slowly(), progress=False))
+    thread = threading.Thread(target=lambda: memory.data.import_(slowly(), progress=False))
     thread.start()
     row("an import from a slow pipe", memory.recall)
     stop.set()
@@ -124,7 +124,7 @@ async def hanging_rewards(folder: Path, kind: str, option: str) -> None:
 
 def purging(memory: CascadeMemory) -> None:
     memory.add([(f"long task {i}", os.urandom(10_000).hex()) for i in range(5_000)], progress=False)
-    case = memory.search("long task 1").cases[0].id
+    case = memory.cases.search("long task 1").cases[0].id
     thread = threading.Thread(target=lambda: memory.forget(case, purge=True))
     thread.start()
     row("a purge of 100 MB", memory.recall)

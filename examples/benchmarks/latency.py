@@ -168,7 +168,7 @@ def measure(n: int, times: int, *, chroma: bool) -> dict[str, float]:
             row["episode"] = median_ms(episode, times)
             embedder.prepare(["a case added just now"])
             case_id = memory.add("a case added just now", "s")
-            found = memory.search("a case added just now")
+            found = memory.cases.search("a case added just now")
             row["new_case_found_at_once"] = float(found.cases[0].id == case_id)
             if minilm.is_installed():
                 row["embedding"], row["embedded_episode"] = with_model(memory, material, times)

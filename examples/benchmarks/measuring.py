@@ -39,7 +39,7 @@ def lift_run(
         why = recall.explain()
         best = next((one for one in why.candidates if one.chosen), None)
         # For a held-out episode, too, it is known what would have been shown.
-        would = None if best is None or why.abstained else str(memory.get(best.id).solution)
+        would = None if best is None or why.abstained else str(memory.cases.get(best.id).solution)
         lifts.append(chance(task.solution, would) - ALONE)
         success = rng.random() < (ALONE if recall.arm == "holdout" else ALONE + lifts[-1])
         reward = float(rng.choice(full)) if success else 0.0
@@ -64,7 +64,7 @@ def replay_run(seed: int, episodes: int, explore: float) -> dict[str, tuple[floa
     for task in stream:
         recall = memory.recall(task.query)
         nearest = max(recall.explain().candidates, key=lambda one: one.similarity, default=None)
-        truth.append(chance(task.solution, None if nearest is None else str(memory.get(nearest.id).solution)))
+        truth.append(chance(task.solution, None if nearest is None else str(memory.cases.get(nearest.id).solution)))
         shown = str(recall.cases[0].solution) if recall.cases else None
         success = rng.random() < chance(task.solution, shown)
         memory.reward(recall.episode_id, bool(success), solution=task.solution if success else None)

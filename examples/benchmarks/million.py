@@ -51,7 +51,7 @@ def fill(url: str, chroma: str, start: int, stop: int) -> dict[str, float]:
     """Add cases and feed the server; return the seconds that each took."""
     embedder, added = Known(), 0.0
     with CascadeMemory(url, chroma=chroma, embedder=embedder, learn="off", deadline=None) as memory:
-        memory.search("load the namespace")
+        memory.cases.search("load the namespace")
         for first in range(start, stop, _AT_ONCE):
             some = list(cases(first, min(first + _AT_ONCE, stop)))
             embedder.known.clear()
@@ -87,7 +87,7 @@ def work(url: str, chroma: str | None, answers: Any) -> None:
             began = time.perf_counter()
             memory.recall(text)
             took.append(time.perf_counter() - began)
-        found = [[case.id for case in memory.search(text, k=_K).cases] for text in asked[:100]]
+        found = [[case.id for case in memory.cases.search(text, k=_K).cases] for text in asked[:100]]
         row |= {"recall_p50": ms(took), "recall_p95": ms(took, 95), "rss_mib": status("VmRSS"), "peak_mib": status("VmHWM")}
     answers.put((row, found))
 

@@ -83,7 +83,7 @@ def prompts() -> Iterator[tuple[dict[str, str], list[dict[str, str]]]]:
     for order, case in ORDERS.items():
         with CascadeMemory(embedder="hashing") as memory:
             memory.add(ASKED, case)
-            fenced = memory.search(ASKED, k=1).render()
+            fenced = memory.cases.search(ASKED, k=1).render()
         for form, shown in FORMS.items():
             for question, right in QUESTIONS.items():
                 user = {"role": "user", "content": shown(case, fenced) + question}

@@ -90,7 +90,7 @@ def _episodes(job: Job, memory: CascadeMemory, queries: list[list[str]]) -> Row:
         with reward:
             memory.reward(recalled.episode_id, 1.0 if i % 3 else 0.0, solution=solution)
         if i % 3 and i % 10 == 1:
-            found.append(memory.search(query, k=1).cases[0].query == query)
+            found.append(memory.cases.search(query, k=1).cases[0].query == query)
     bare.close()
     episode = [round(a + b, 4) for a, b in zip(recall.wall, reward.wall, strict=True)]
     cpu = [round(a + b, 4) for a, b in zip(recall.thread, reward.thread, strict=True)]
@@ -126,7 +126,7 @@ def index(job: Job) -> Row:
     stored = list(range(n))
     shares, tails, chunk = [], [], 10
     with open_memory(job, embedder, k=K) as memory:
-        memory.search(texts.texts[n])
+        memory.cases.search(texts.texts[n])
         served = wait_for_chroma(memory)
         for start in range(0, times, chunk):
             tail = held[times + start * 100 // times : times + (start + chunk) * 100 // times]
@@ -137,7 +137,7 @@ def index(job: Job) -> Row:
             for i in held[start : start + chunk]:
                 cosines = known @ vectors[i]
                 least = cosines[exact(known, vectors[i])[-1]] - 1e-6  # of equally similar cases, any is right
-                recalled = memory.search(texts.texts[i])
+                recalled = memory.cases.search(texts.texts[i])
                 own = embedder.embed([case.query for case in recalled.cases]) @ vectors[i]
                 shares.append(float((own >= least).sum()) / K)
                 feeder: Any = memory._engine.feeder

@@ -26,15 +26,15 @@ WRITES = {
     "settle": {"engine/engine.py": "a Judgement, which carries the record it came in by"},
     "cases.add": {"memory/curation.py": "checked"},
     "cases.evict": {"engine/namespace_state.py": "no text"},
-    "actions.flag": {"memory/actions.py": "no text"},
-    "actions.replace": {"memory/actions.py": "correct"},
-    "actions.undo": {"memory/actions.py": "no text"},
+    "actions.flag": {"memory/cases.py": "no text"},
+    "actions.replace": {"memory/review.py": "correct"},
+    "actions.undo": {"memory/review.py": "no text"},
     "archive.load": {"memory/transfer.py": "cleaned"},
     "archive.copy_to": {"memory/backup.py": "a copy"},
-    "episodes.finish": {"memory/episodes.py": "finish"},
+    "episodes.finish": {"memory/ending.py": "finish"},
     "forgetting.forget_source": {"memory/curation.py": "outcomes that count again, each made of a Judgement"},
-    "episodes.close": {"memory/episodes.py": "no text"},
-    "warnings.decide": {"memory/warning.py": "advise", "engine/warning_desk.py": "what distil wrote"},
+    "episodes.close": {"memory/episodes.py": "no text", "memory/ending.py": "no text"},
+    "warnings.decide": {"memory/warnings.py": "advise", "engine/warning_desk.py": "what distil wrote"},
     "warnings.note_check": {"engine/warning_desk.py": "no text"},
     "warnings.keep_newest": {"engine/warning_desk.py": "no text"},
 }
@@ -42,7 +42,7 @@ _OF_TEXTS = {"check_query", "check_solution", "check_metadata", "check_note"}
 _MAY_CHECK = {
     DOOR,
     "domain/__init__.py",  # it offers a check to the benchmark
-    "memory/episodes.py",  # end: reward_fn judges what the agent really said, before it comes in
+    "memory/ending.py",  # end: reward_fn judges what the agent really said, before it comes in
     "cycle/retain.py",  # the result of case_text, which the door has wrapped
     "llama_index/retriever.py",  # early, for the error: what it passes to recall comes in by the door
     "ledger/transfer.py",  # once more, since a ledger trusts nobody
@@ -76,7 +76,7 @@ def _called() -> dict[str, list[str]]:
 
 def _callers(method: str) -> set[str]:
     """Return the files that call a method of the ledger, such as ``cases.add``; by the ledger's name or that of its part."""
-    ends = (f".{method}",) if "." in method else (f".ledger.{method}", f"._ledger.{method}")
+    ends = (f".ledger.{method}", f"._ledger.{method}")
     return {
         name
         for name, calls in _called().items()
@@ -138,12 +138,12 @@ def test_what_carries_texts_inwards_is_made_in_few_places():
     for name, calls in _called().items():
         for one in calls:
             made.setdefault(one.rpartition(".")[2], set()).add(name)
-    assert made[RecallRequest.__name__] == {"memory/handle.py"}
-    assert made[Judgement.__name__] == {"memory/episodes.py", "memory/actions.py"}
+    assert made[RecallRequest.__name__] == {"memory/recalling.py"}
+    assert made[Judgement.__name__] == {"memory/settling.py"}
     assert made[RecallRecord.__name__] == {"engine/decision.py", "engine/undecided.py"}
     assert made[Settlement.__name__] == {"engine/settling.py"}
     assert made[NewCase.__name__] == {"cycle/retain.py"}
-    assert made["new_case"] == {"cycle/retain.py", "memory/curation.py", "memory/actions.py"}
+    assert made["new_case"] == {"cycle/retain.py", "memory/curation.py", "memory/review.py"}
 
 
 def test_loggers_and_warnings_come_from_one_place():

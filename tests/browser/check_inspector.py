@@ -161,7 +161,7 @@ def revise(program: str, folder: Path) -> None:
         shown = asyncio.run(_recalls(folder, task))
         assert shown[0] == right, shown
     with CascadeMemory(folder, embedder="stored") as memory:
-        entries = [(one.action, one.actor) for one in memory.audit()][:2]
+        entries = [(one.action, one.actor) for one in memory.review.audit()][:2]
         assert entries == [("correct", "ann")] * 2, entries
     say("a person corrected what an agent reported, by mouse and by keyboard; the next recalls show it, after kill -9")
 

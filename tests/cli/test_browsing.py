@@ -24,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         memory.acting(namespace="tenant-1").add("of others", "s")
         memory.recall("held", episode_id="open one")
         memory.recall("judged", episode_id="judged one").reward(1.0, solution="s", source="human")
-        memory.propose("proposed", "its own word")
+        memory.review.propose("proposed", "its own word")
     return str(tmp_path / "memory")
 
 
@@ -142,7 +142,7 @@ def test_pending_breaks_no_id_at_80_columns(
     name = "a-run-of-a-framework/" * 8
     with CascadeMemory(tmp_path / "m", embedder="hashing") as memory:
         memory.recall("cool some mug", episode_id=name).reward(1.0, solution="fridge", source="agent")
-        (seen,) = memory.reported()
+        (seen,) = memory.review.reported()
     assert f"{name}@{seen.fingerprint}" in _shown(capsys, "review", "pending", str(tmp_path / "m")).splitlines()
 
 

@@ -69,7 +69,7 @@ def test_export_import_and_reindex(folder: str, tmp_path: Path, capsys, monkeypa
     assert _json(capsys, "show", "stats", copy)["embedder"] == "hashing-1:384"  # type: ignore[index]
     assert _json(capsys, "data", "reindex", copy, "--embedder", "hashing")["reindexed"] == 6  # type: ignore[index]
     with CascadeMemory(copy, learn="inline") as memory:
-        assert memory.search("task 3").cases[0].solution == "s3"
+        assert memory.cases.search("task 3").cases[0].solution == "s3"
 
 
 @pytest.mark.slow
@@ -78,10 +78,10 @@ def test_reindex_to_another_model_keeps_everything(folder: str, capsys):
     assert _json(capsys, "data", "reindex", folder, "--embedder", "minilm")["reindexed"] == 6  # type: ignore[index]
     with CascadeMemory(folder, learn="inline") as memory:
         assert memory.stats().embedder.startswith("all-MiniLM")
-        assert memory.search("task 3").cases[0].solution == "s3"
+        assert memory.cases.search("task 3").cases[0].solution == "s3"
         assert memory.stats().rewards == 6
         memory.sync()
-        assert all(check.ok for check in memory.examine())
+        assert all(check.ok for check in memory.data.examine())
 
 
 def test_reindex_refuses_an_open_memory(folder: str, capsys):
@@ -172,7 +172,7 @@ def test_a_mistyped_namespace_is_named_with_those_there_are(command: list[str], 
     assert main([*command[:2], folder, *command[2:], "--namespace", "tenant1"]) == 2
     assert "there is no namespace 'tenant1' yet; there are 'tenant-1', 'default'" in capsys.readouterr().err
     with CascadeMemory(folder, embedder="hashing") as memory:
-        assert memory.namespaces() == ["default", "tenant-1"]
+        assert memory.data.namespaces() == ["default", "tenant-1"]
         assert memory.stats(everywhere=True).cases == 7
 
 

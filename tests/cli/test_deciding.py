@@ -26,8 +26,8 @@ def _json(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
 def test_people_decide_on_the_command_line(folder: str, capsys: pytest.CaptureFixture[str]):
     with CascadeMemory(folder, embedder="hashing") as memory:
         case_id = memory.add("cool some mug", "oven")
-        one, other = (memory.propose(f"task {number}", "shelf") for number in range(2))
-        names = {seen.id: f"{seen.id}@{seen.fingerprint}" for seen in memory.to_judge()}
+        one, other = (memory.review.propose(f"task {number}", "shelf") for number in range(2))
+        names = {seen.id: f"{seen.id}@{seen.fingerprint}" for seen in memory.review.to_judge()}
     made = _json(
         capsys, "review", "correct", folder, "--id", case_id, "--solution", "fridge", "--note", "ovens heat", "--actor", "ann"
     )

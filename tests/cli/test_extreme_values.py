@@ -114,8 +114,8 @@ def test_a_command_refuses_an_extreme_argument_or_does_its_work(
         case = memory.add("cool some egg", "fridge", metadata={"user": "ann"})
         episode = str(memory.recall("heat some egg").episode_id)
         memory.reward(episode, 1.0, solution="microwave", source="agent")
-        memory.hide(case)
-        entry = next(iter(memory.audit())).id
+        memory.cases.hide(case)
+        entry = next(iter(memory.review.audit())).id
     honest = {"path": folder, "source": folder, "id": case, "case": case, "episode": episode, "entry": entry, "since": "7d"}
     found: dict[str, str] = {}
     for number, (path, dest, label) in enumerate(drawn(CALLS, 7)):
@@ -133,13 +133,13 @@ def test_a_command_refuses_an_extreme_argument_or_does_its_work(
 
 def test_a_path_that_names_no_file_is_refused_everywhere(tmp_path: Path, ram: CascadeMemory):
     ram.add("cool some egg", "fridge")
-    ram.backup(tmp_path / "backup")
+    ram.data.backup(tmp_path / "backup")
     for name in ("a\0b", "\ud800", "\udcff", "x" * 300, "~nobody-here/x"):
         for use in (
             lambda name=name: CascadeMemory(name),
-            lambda name=name: ram.backup(name),
-            lambda name=name: ram.export(name),
-            lambda name=name: ram.import_(name),
+            lambda name=name: ram.data.backup(name),
+            lambda name=name: ram.data.export(name),
+            lambda name=name: ram.data.import_(name),
             lambda name=name: restore(name, tmp_path / "new"),
             lambda name=name: restore(tmp_path / "backup", name),
         ):

@@ -102,9 +102,9 @@ def test_a_folder_that_may_only_be_read_is_used_and_closed_without_noise(tmp_pat
             assert memory.recall("reset router 3").cases
         assert "could not" not in caplog.text
         caplog.clear()
-        assert memory.search("reset router 3").cases  # which stores nothing anyway
+        assert memory.cases.search("reset router 3").cases  # which stores nothing anyway
         assert caplog.text == ""
-        (found,) = [check for check in memory.examine() if check.name == "writable"]
+        (found,) = [check for check in memory.data.examine() if check.name == "writable"]
         assert (found.ok, found.detail) == (False, memory.health().read_only)
         with pytest.warns(RuntimeWarning, match="was not written down"):
             answer = Verbs(memory).recall_cases("reset router 3")

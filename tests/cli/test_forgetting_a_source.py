@@ -65,8 +65,8 @@ def test_it_asks_first(folder: str, capsys: pytest.CaptureFixture[str], monkeypa
     assert main(["data", "forget", folder, "--actor", "mallory", "--by", "carl"]) == 0
     assert "cases brought back" in capsys.readouterr().out
     with CascadeMemory(folder, embedder="hashing") as memory:
-        assert {row.actor for row in memory.sources()} <= {"ann", "bob"}
-        assert next(memory.audit()).actor == "carl"
+        assert {row.actor for row in memory.sources.all()} <= {"ann", "bob"}
+        assert next(memory.review.audit()).actor == "carl"
 
 
 def test_with_yes_it_does_not_ask(folder: str, capsys: pytest.CaptureFixture[str]):

@@ -14,8 +14,8 @@ from cascade_memory.cli import main
 @pytest.fixture
 def folder(tmp_path: Path) -> str:
     with CascadeMemory(tmp_path / "memory", embedder="hashing") as memory:
-        memory.propose("cool some mug", "put it into the fridge and wait " + 200 * "long " + "enough")
-        memory.propose("heat some mug", "microwave it")
+        memory.review.propose("cool some mug", "put it into the fridge and wait " + 200 * "long " + "enough")
+        memory.review.propose("heat some mug", "microwave it")
     return str(tmp_path / "memory")
 
 
@@ -35,8 +35,8 @@ def test_one_is_confirmed_and_one_rejected(folder: str, capsys: pytest.CaptureFi
     assert main(["review", "pending", folder, "--confirm", confirmed, "--reject", first["episode_id"]]) == 0
     assert "1 confirmed, 1 rejected" in capsys.readouterr().out
     with CascadeMemory(folder, embedder="hashing") as memory:
-        assert memory.reported() == []
-        (found,) = memory.search("heat some mug").cases
+        assert memory.review.reported() == []
+        (found,) = memory.cases.search("heat some mug").cases
         assert found.solution == "microwave it"
 
 
@@ -51,7 +51,7 @@ def test_a_report_that_makes_no_case_is_confirmed_with_a_sentence(tmp_path: Path
     with CascadeMemory(tmp_path / "m", embedder="hashing") as memory:
         episode = memory.recall("task").episode_id
         memory.reward(episode, 0.6, solution="s", source="agent")
-        (seen,) = memory.reported()
+        (seen,) = memory.review.reported()
     assert main(["review", "pending", str(tmp_path / "m"), "--confirm", f"{seen.id}@{seen.fingerprint}"]) == 0
     assert "1 of the confirmed reports stored no case" in capsys.readouterr().out
     assert main(["review", "expired", str(tmp_path / "m"), "--namespace", "nobody's"]) == 2

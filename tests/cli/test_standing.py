@@ -34,7 +34,7 @@ def test_an_actor_is_put_into_quarantine_and_released(folder: str, capsys: pytes
     assert main(["review", "unhide", folder, "--case", case["id"]]) == 0
     assert "its actor is in quarantine" in capsys.readouterr().out
     with CascadeMemory(folder, embedder="hashing") as memory:
-        assert [found.solution for found in memory.search("cool the mug", k=5).cases] == ["as ann says"]
+        assert [found.solution for found in memory.cases.search("cool the mug", k=5).cases] == ["as ann says"]
     assert main(["sources", "quarantine", *about]) == 0
     assert "0 cases are no longer shown" in capsys.readouterr().out
     assert main(["sources", "release", *about]) == 0

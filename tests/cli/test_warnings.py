@@ -45,7 +45,7 @@ def test_warnings_are_listed(folder: str, capsys: pytest.CaptureFixture[str]):
 
 def test_what_came_of_warning_is_counted(folder: str, capsys: pytest.CaptureFixture[str]):
     with CascadeMemory(folder, embedder="hashing", learn="inline") as memory:
-        memory.acting(actor="ann").restore_warning(memory.warnings(near=TASK)[0].id)
+        memory.acting(actor="ann").warnings.restore(memory.warnings.all(near=TASK)[0].id)
         advice = about_to(memory, TASK, **CALL)
         assert advice is not None
         memory.reward(advice.episode_id, 1.0, solution=[mistaken("name", seen="3 rows")], source="env")

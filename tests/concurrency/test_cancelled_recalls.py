@@ -33,7 +33,7 @@ async def test_a_recall_that_is_cancelled_leaves_no_open_episode(memory: Cascade
         assert await cancelling.run(lambda: memory.arecall("2 + 3"))
     assert await nothing_open(memory)
     found = await memory.arecall("2 + 3")
-    assert [one.id for one in memory.pending()] == [found.episode_id]
+    assert [one.id for one in memory.episodes.pending()] == [found.episode_id]
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
@@ -43,7 +43,7 @@ async def test_a_recall_that_is_cancelled_may_be_made_again_with_its_own_id(memo
         assert await cancelling.run(lambda: memory.arecall("2 + 3", episode_id="mine"))
         assert (await memory.arecall("2 + 3", episode_id="mine")).episode_id == "mine"
     memory.reward("mine", 1.0)
-    assert memory.pending() == []
+    assert memory.episodes.pending() == []
 
 
 @pytest.mark.parametrize("how", ["a time limit", "a group", "a scope"])
@@ -69,7 +69,7 @@ async def test_whatever_cancels_it(memory: CascadeMemory, how: str):
 def test_a_recall_that_is_interrupted_leaves_no_open_episode(memory: CascadeMemory, raised: Any, moment: Moment):
     parts = engine_of(memory).parts
     memory.recall("2 + 3")
-    (before,) = memory.pending()
+    (before,) = memory.episodes.pending()
     name = "embed" if moment == "embedding" else "record"
     whole = parts.embedder.embed if moment == "embedding" else parts.ledger.record
 
@@ -83,13 +83,13 @@ def test_a_recall_that_is_interrupted_leaves_no_open_episode(memory: CascadeMemo
         with pytest.raises(raised):
             memory.recall("3 + 4")
     if moment != "written":  # an interrupt between the commit and the next statement is not seen
-        assert memory.pending() == [before]
+        assert memory.episodes.pending() == [before]
 
 
 def test_a_recall_that_waits_for_the_ledger_is_dropped_if_its_run_ends(tmp_path: Path):
     with CascadeMemory(tmp_path / "m", embedder="hashing", deadline=0.5) as memory:
         memory.recall("2 + 3")
-        memory.pending()
+        memory.episodes.pending()
         asker = Asker(ends_named=True)
         with stopped_writer(tmp_path / "m"):
             with asked_by(asker):
@@ -97,7 +97,7 @@ def test_a_recall_that_waits_for_the_ledger_is_dropped_if_its_run_ends(tmp_path:
             assert found.error is None
             asker.leave(undo=True)
         memory.sync()
-        assert len(memory.pending()) == 1
+        assert len(memory.episodes.pending()) == 1
         assert memory.reward("of a run", 1.0) is None, "ignored, as the run is over"
 
 
@@ -105,7 +105,7 @@ def test_a_recall_that_comes_back_after_its_deadline_is_closed(tmp_path: Path):
     with CascadeMemory(tmp_path / "m", embedder=Mine(), deadline=0.4, abstain=False) as memory:
         memory.add("2 + 3", "5")
         memory.recall("2 + 3")
-        before = [one.id for one in memory.pending()]
+        before = [one.id for one in memory.episodes.pending()]
         ledger, record, go_on = engine_of(memory).parts.ledger, engine_of(memory).parts.ledger.record, threading.Event()
 
         def slow(*given: Any, **more: Any) -> Any:
@@ -122,6 +122,6 @@ def test_a_recall_that_comes_back_after_its_deadline_is_closed(tmp_path: Path):
         ends = time.monotonic() + 20
         while memory.stats().censored == 0 and time.monotonic() < ends:
             time.sleep(0.01)
-        assert [one.id for one in memory.pending()] == before
+        assert [one.id for one in memory.episodes.pending()] == before
         assert memory.reward(found.episode_id, 1.0) is None
         assert memory.stats().rewards == 0

@@ -125,7 +125,7 @@ def test_two_loops_share_a_memory_that_belongs_to_neither(on_disk, tmp_path: Pat
             thread.join(60)
         cases = [case for name in ("one", "two") for case in rewarded.pop(name)]
         assert len(cases) == 60
-        assert all(memory.get(case) for case in cases if case is not None)
+        assert all(memory.cases.get(case) for case in cases if case is not None)
     memory.sync()
     assert state_of(memory).policy.rewards == memory.stats().rewards == 120
 
@@ -133,7 +133,7 @@ def test_two_loops_share_a_memory_that_belongs_to_neither(on_disk, tmp_path: Pat
 def test_a_memory_made_outside_any_loop_outlives_the_loops_that_use_it(ram: CascadeMemory):
     first = asyncio.run(_episode(ram, 1))
     second = asyncio.run(_episode(ram, 2))
-    assert {first, second} == {case.id for case in ram.search(_query(), k=5).cases}
+    assert {first, second} == {case.id for case in ram.cases.search(_query(), k=5).cases}
 
     async def with_block() -> None:
         async with ram.episode("heat the cup") as episode:
@@ -155,4 +155,4 @@ def test_a_block_without_async_recalls_when_it_begins(ram: CascadeMemory):
         assert episode.recall is begun.recall
     with pytest.raises(InvalidInput):
         ram.episode("").__enter__()
-    assert ram.episode("cool the cup").id in {one.id for one in ram.episodes()}  # so it does where nobody begins a block
+    assert ram.episode("cool the cup").id in {one.id for one in ram.episodes.all()}  # so it does where nobody begins a block

@@ -73,16 +73,16 @@ class _Tenant:
         self._memory.acting(namespace=self._name).add(query, solution)
 
     def _forget(self, query: str, solution: str, pick: int) -> None:
-        found = self._memory.acting(namespace=self._name).search(query, k=1).cases
+        found = self._memory.acting(namespace=self._name).cases.search(query, k=1).cases
         if found:
             self._memory.acting(namespace=self._name).forget(found[0].id)
             self._settled.clear()  # some of these episodes may have gone with the case
 
     def _discard(self, query: str, solution: str, pick: int) -> None:
-        self._memory.acting(namespace=self._name).discard(self._recall(query))
+        self._memory.acting(namespace=self._name).episodes.discard(self._recall(query))
 
     def _search(self, query: str, solution: str, pick: int) -> None:
-        self._note(self._memory.acting(namespace=self._name).search(query, k=3))
+        self._note(self._memory.acting(namespace=self._name).cases.search(query, k=3))
 
     def _forget_all(self, query: str, solution: str, pick: int) -> None:
         if pick < 6:  # seldom, or there would never be much to know

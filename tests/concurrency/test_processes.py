@@ -41,7 +41,7 @@ def test_a_spawned_worker_works_in_its_parents_folder(on_disk, start: Callable[[
     assert worker.call("open", tmp_path / "memory") == "follower"
     seen, case = worker.call("solve", "heat a cup", "stove")
     assert seen == ["microwave"]
-    assert memory.search("heat a cup").cases[0].id == case
+    assert memory.cases.search("heat a cup").cases[0].id == case
     assert state_of(memory).policy.rewards == 1
     memory.add("wash the plate", "sink")
     assert worker.call("solve", "wash the plate", "sink")[0] == ["sink"]  # and the other way round
@@ -84,8 +84,8 @@ def test_when_the_owner_is_killed_a_writing_follower_takes_over_and_nothing_is_l
         assert process.call("close") == {}
         assert process.stop() == 0
     with CascadeMemory(folder, embedder="hashing") as memory:
-        assert all(memory.get(case) for case in written)
-        assert all(check.ok for check in memory.examine())
+        assert all(memory.cases.get(case) for case in written)
+        assert all(check.ok for check in memory.data.examine())
         assert engine_of(memory).parts.mirror is not None
         assert engine_of(memory).parts.mirror.count("default") == memory.stats().cases >= len(written)
 
@@ -118,7 +118,7 @@ def test_a_notebook_cell_run_twice_loses_nothing_and_ends_cleanly(tmp_path: Path
     with CascadeMemory(folder, embedder="hashing") as memory:
         assert memory.stats(everywhere=True).cases == 2
         memory.sync()
-        assert all(check.ok for check in memory.examine())
+        assert all(check.ok for check in memory.data.examine())
 
 
 def test_a_cell_run_again_with_other_settings_says_what_to_do(on_disk, tmp_path: Path):

@@ -175,5 +175,5 @@ def test_a_case_goes_with_the_last_episode_that_verified_it_whichever_case_was_f
     assert ram.reward(episode, 1.0, solution="stove") == first
     second = ram.reward(episode, 1.0, solution="microwave", overwrite=True)
     ram.forget(first)
-    left = {case.id for case in ram.search("heat the cup", k=5).cases}
-    assert left == ({second} if ram.get_episode(episode) is not None else set())
+    left = {case.id for case in ram.cases.search("heat the cup", k=5).cases}
+    assert left == ({second} if ram.episodes.get(episode) is not None else set())

@@ -32,7 +32,7 @@ def test_an_agent_that_comes_later_feeds_chroma(tmp_path: Path):
     with CascadeMemory(folder, embedder="hashing") as looking:
         looking.add("cool some mug", "put it into the fridge")
         looking.sync()
-        looking.stand_aside()
+        looking.data.stand_aside()
         assert looking.health().chroma == "follower"
         for _ in range(2):  # it does not take over when the agent has gone
             state, _, solution = agent(folder).partition(" ")
@@ -42,7 +42,7 @@ def test_an_agent_that_comes_later_feeds_chroma(tmp_path: Path):
             assert looking.health().chroma == "follower"
         assert looking.health().ok
     with CascadeMemory(folder, embedder="hashing") as memory:
-        assert all(check.ok for check in memory.examine())
+        assert all(check.ok for check in memory.data.examine())
 
 
 @pytest.mark.slow
@@ -51,7 +51,7 @@ def test_standing_aside_it_purges_nevertheless(tmp_path: Path):
     with CascadeMemory(folder, embedder="hashing") as looking:
         case_id = looking.add("a secret task", "a secret solution")
         looking.sync()
-        looking.stand_aside()
+        looking.data.stand_aside()
         receipt = looking.forget(case_id, purge=True)
         assert receipt.purged
         assert looking.health().chroma == "follower"
@@ -61,5 +61,5 @@ def test_standing_aside_it_purges_nevertheless(tmp_path: Path):
 
 def test_in_ram_there_is_nothing_to_leave():
     with CascadeMemory(embedder="hashing") as memory:
-        memory.stand_aside()
+        memory.data.stand_aside()
         assert memory.health().ok

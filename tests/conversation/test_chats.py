@@ -85,7 +85,7 @@ def judge(episode: Episode) -> bool:
 
 
 def cases(memory: Any) -> list[str]:
-    return sorted(case.query for case in memory.cases())
+    return sorted(case.query for case in memory.cases.all())
 
 
 def test_the_threads_are_what_they_should_be():
@@ -159,10 +159,10 @@ def test_a_run_that_fails_while_the_user_goes_on_takes_nothing_back(judged: bool
     say("number 4711, please")
     assert memory.stats().recalls == 1
     if judged:
-        (case,) = memory.cases()
+        (case,) = memory.cases.all()
         assert "It arrives on Monday." in str(case.solution)
     else:
-        (waiting,) = memory.pending()
+        (waiting,) = memory.episodes.pending()
         assert "It arrives on Monday." in str(waiting.solution)
 
 
@@ -175,7 +175,7 @@ def _talk(memory: CascadeMemory, agent: Any, thread: Sequence[Turn], number: str
 
 def _check_solutions(memory: Any) -> None:
     """The follow-ups belong to the task: its solution has what was asked back, and what came of it."""
-    solutions = {case.query: str(case.solution) for case in memory.cases()}
+    solutions = {case.query: str(case.solution) for case in memory.cases.all()}
     for thread in THREADS:
         follow_ups = [answer for kind, _, answer in thread if kind == "follow"]
         if follow_ups:

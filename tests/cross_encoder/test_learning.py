@@ -96,7 +96,7 @@ def test_when_memory_runs_out_it_falls_back_to_similarity_and_says_so(learning, 
 
     monkeypatch.setattr(encoder.serving, "forward", full)
     recall = memory.recall("heat the egg on desk now")
-    similar = memory.search("heat the egg on desk now")
+    similar = memory.cases.search("heat the egg on desk now")
     assert [case.id for case in recall.cases] == [case.id for case in similar.cases]
     assert not memory.health().ok
     assert "out of memory" in memory.health().last_error
@@ -210,7 +210,7 @@ def test_a_refit_goes_on_when_something_is_taken_back_meanwhile(learning, monkey
         return step(self, *args, **options)
 
     monkeypatch.setattr(training.Apprentice, "step", slow)
-    memory.refit()
+    memory.data.refit()
     assert begun.wait(60)
     memory.reward(last.episode_id, 0.0, overwrite=True)
     go_on.set()
@@ -233,7 +233,7 @@ def test_a_search_asks_no_encoder(learning, monkeypatch):
     memory = learning()
     fill(memory)
     monkeypatch.setattr(state_of(memory).encoder.serving, "forward", None)
-    assert memory.search("heat the egg").cases
+    assert memory.cases.search("heat the egg").cases
     assert memory.health().ok
 
 

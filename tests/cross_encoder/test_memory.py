@@ -107,12 +107,12 @@ def test_forgetting_makes_the_head_afresh_and_says_what_stays(learning):
     memory = learning()
     fill(memory)
     play(memory, 10)
-    receipt = memory.forget(memory.search("heat the cup on desk").cases[0].id)
-    assert "memory.refit()" in receipt.stale[0]
+    receipt = memory.forget(memory.cases.search("heat the cup on desk").cases[0].id)
+    assert "memory.data.refit()" in receipt.stale[0]
     assert version(memory) == 2
-    memory.refit()
+    memory.data.refit()
     memory.sync()
-    assert memory.forget(memory.search("cool the cup on desk").cases[0].id).stale
+    assert memory.forget(memory.cases.search("cool the cup on desk").cases[0].id).stale
 
 
 def test_weights_from_before_something_was_forgotten_are_not_loaded(learning, tmp_path):
@@ -138,7 +138,7 @@ def test_a_refit_is_learning_from_the_beginning(learning, tmp_path):
     fill(memory)
     play(memory, 12)
     before = scores(memory)
-    memory.refit()
+    memory.data.refit()
     assert scores(memory) == pytest.approx(before, abs=1e-3)
 
 
@@ -187,5 +187,5 @@ def test_an_abandoned_episode_leaves_no_trace_in_a(learning):
     before = policy.posterior.precision
     recall = memory.recall("heat the egg")
     assert not np.allclose(policy.posterior.precision, before)
-    memory.discard(recall.episode_id)
+    memory.episodes.discard(recall.episode_id)
     np.testing.assert_allclose(state_of(memory).policy.posterior.precision, before, atol=1e-9)

@@ -32,7 +32,7 @@ def test_hindsight_without_texts_is_the_same(tmp_path: Path):
         for i in range(40):
             episode = memory.recall(f"task {i}", k=1)
             if i % 10 == 9:
-                memory.forget(memory.search(f"task {i}").cases[0].id)
+                memory.forget(memory.cases.search(f"task {i}").cases[0].id)
             unsettled = ledger.unsettled(episode.episode_id, None)
             verified = some()
             keys, texts = (

@@ -93,6 +93,6 @@ def test_cases_that_do_not_fit_are_counted_and_the_first_always_comes():
 def test_the_template_can_be_replaced_for_a_memory_or_for_one_call():
     with CascadeMemory(embedder="hashing", template=lambda cases: f"{len(cases)} cases") as memory:
         memory.add("q", "s")
-        recall = memory.search("q")
+        recall = memory.cases.search("q")
         assert recall.render() == "1 cases"
         assert recall.render(lambda cases: str(cases[0].solution)) == "s"

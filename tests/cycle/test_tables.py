@@ -79,14 +79,14 @@ def test_other_words_say_where_as_well(action: str, happened: str, other: str):
 def memory(always_warned: None) -> Iterator[CascadeMemory]:
     with CascadeMemory(embedder="hashing", learn="inline") as made:
         made.reward(made.recall("which shows are there?").episode_id, 0.0, solution=[NO_TABLE], source="env")
-        for one in made.warnings():
-            made.restore_warning(one.id)
+        for one in made.warnings.all():
+            made.warnings.restore(one.id)
         yield made
 
 
 def _warned(memory: CascadeMemory, sql: str) -> bool:
     asked = {"database": "shows", "query": sql}
-    return memory.check(memory.recall("which shows are there?").episode_id, tool="sql", arguments=asked) is not None
+    return memory.warnings.check(memory.recall("which shows are there?").episode_id, tool="sql", arguments=asked) is not None
 
 
 def test_an_agent_is_warned_of_the_table_only(memory: CascadeMemory):
@@ -104,14 +104,14 @@ def test_that_a_column_of_this_name_has_worked_does_not_contradict_the_warning(m
 def test_a_column_that_one_table_lacks_is_not_missing_in_another_one_of_another_database(memory: CascadeMemory):
     no_age = _query("SELECT name, age FROM breeds", database="dogs", happened="no such column: age", failed=True)
     memory.reward(memory.recall("which shows are there?").episode_id, 0.0, solution=[no_age], source="env")
-    for one in memory.warnings():
-        memory.restore_warning(one.id)
+    for one in memory.warnings.all():
+        memory.warnings.restore(one.id)
     assert not _warned(memory, "SELECT name FROM teacher ORDER BY age")
     assert _warned(memory, "SELECT b.age FROM shop JOIN breeds AS b ON shop.id = b.shop")
 
     def in_the_same(sql: str) -> object:
         asked = {"database": "dogs", "query": sql}
-        return memory.check(memory.recall("which shows are there?").episode_id, tool="sql", arguments=asked)
+        return memory.warnings.check(memory.recall("which shows are there?").episode_id, tool="sql", arguments=asked)
 
     assert in_the_same("SELECT name FROM teacher ORDER BY age") is not None
 

@@ -34,7 +34,7 @@ _TEXTS = [
 def test_the_default_memory_understands_paraphrases():
     with CascadeMemory(learn="inline") as memory:
         memory.add([("warm up the mug", "microwave"), ("what does gold cost", "market")])
-        assert memory.search("heat the cup").cases[0].solution == "microwave"
+        assert memory.cases.search("heat the cup").cases[0].solution == "microwave"
         assert memory.stats().embedder == minilm.MiniLMEmbedder.identity
 
 
@@ -142,7 +142,7 @@ def test_what_chroma_has_fetched_is_used_without_an_extra(tmp_path: Path, monkey
         memory.add("warm up the mug", "microwave")
         assert memory.stats().embedder == minilm.ChromaMiniLMEmbedder.identity
     with CascadeMemory(tmp_path / "memory", learn="inline") as memory:
-        assert memory.search("heat the cup").cases
+        assert memory.cases.search("heat the cup").cases
     cached.write_bytes(b"not a model")
     with pytest.raises(StoreCorrupt, match="cannot be read"):
         minilm.ChromaMiniLMEmbedder().prepare()
@@ -166,7 +166,7 @@ def test_a_folder_of_the_embedder_on_pytorch_is_refused_until_it_is_embedded_aga
         CascadeMemory(tmp_path / "memory")
     assert main(["data", "reindex", str(tmp_path / "memory"), "--embedder", "minilm"]) == 0
     with CascadeMemory(tmp_path / "memory", learn="inline") as memory:
-        assert memory.search("heat the cup").cases[0].solution == "microwave"
+        assert memory.cases.search("heat the cup").cases[0].solution == "microwave"
 
 
 @pytest.mark.slow

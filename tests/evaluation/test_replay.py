@@ -310,9 +310,9 @@ def test_whoever_lost_a_candidate_is_left_out_whatever_was_shown(tmp_path):
         assert {one.lesson.key for one in ledger.insight.judged(1) if one.forgot} == had
         assert {one.lesson.key for one in ledger.insight.judged(1) if not is_one_choice(one)} == had
         exported = tmp_path / "all.jsonl"
-        memory.export(exported)
+        memory.data.export(exported)
     with CascadeMemory(embedder="hashing", learn="off") as other:
-        other.import_(exported)
+        other.data.import_(exported)
         assert sum(one.forgot for one in engine_of(other).parts.ledger.insight.judged(1)) == len(had)
     lines = [json.loads(line) for line in exported.read_text().splitlines()]
     for line in lines:  # as older versions wrote it
@@ -320,7 +320,7 @@ def test_whoever_lost_a_candidate_is_left_out_whatever_was_shown(tmp_path):
             line["k"] = -line["k"]
     exported.write_text("".join(json.dumps(line) + "\n" for line in lines))
     with CascadeMemory(embedder="hashing", learn="off") as other:
-        other.import_(exported)
+        other.data.import_(exported)
         judged = list(engine_of(other).parts.ledger.insight.judged(1))
         assert sum(one.forgot for one in judged) == len(had)
         assert {one.k for one in judged} == {1}

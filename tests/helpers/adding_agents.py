@@ -50,7 +50,7 @@ def failing(memory: CascadeMemory, *script: Any, tools: Any = ()) -> Any:
 def paid(memory: CascadeMemory) -> list[float]:
     """Return the rewards, oldest first."""
     memory.sync()
-    return [value for value, _ in memory.engine.rewards()]
+    return [value for value, _ in memory.engine.episodes.rewards()]
 
 
 def assert_clean(memory: CascadeMemory) -> None:

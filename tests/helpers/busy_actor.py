@@ -93,7 +93,7 @@ class Actor:
 
     def _search(self, op: Op) -> None:
         asked = query(op.namespace, op.pick)
-        self._look(Done("search", op.namespace), lambda: self.memory.acting(namespace=op.namespace).search(asked, k=5))
+        self._look(Done("search", op.namespace), lambda: self.memory.acting(namespace=op.namespace).cases.search(asked, k=5))
 
     def _look(self, done: Done, call: Callable[[], Any]) -> None:
         recall = self._try(done, call)
@@ -134,13 +134,16 @@ class Actor:
 
     def _discard(self, op: Op) -> None:
         episode, namespace = self._shared(op)
-        self._try(Done("discard", namespace, episode), lambda: self.memory.acting(namespace=namespace).discard(episode))
+        self._try(
+            Done("discard", namespace, episode), lambda: self.memory.acting(namespace=namespace).episodes.discard(episode)
+        )
 
     def _finish(self, op: Op) -> None:
         episode, namespace = self._shared(op)
         found = solution(namespace, op.pick)
         self._try(
-            Done("finish", namespace, episode), lambda: self.memory.acting(namespace=namespace).finish(episode, solution=found)
+            Done("finish", namespace, episode),
+            lambda: self.memory.acting(namespace=namespace).episodes.finish(episode, solution=found),
         )
 
     def _add(self, op: Op) -> None:

@@ -137,7 +137,7 @@ class _Worker:
 
     def wrong(self) -> list[str]:
         health = self.memory.health()
-        return [str(check) for check in self.memory.examine() if not check.ok] + ([] if health.ok else [str(health)])
+        return [str(check) for check in self.memory.data.examine() if not check.ok] + ([] if health.ok else [str(health)])
 
     def close(self) -> dict[str, int]:
         self.memory.close()

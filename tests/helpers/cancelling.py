@@ -140,7 +140,7 @@ async def nothing_open(memory: Any) -> bool:
     runs = getattr(memory, "callback", memory)
 
     def something() -> bool:
-        return bool(memory.pending()) or bool(getattr(runs, "open_runs", 0))
+        return bool(memory.episodes.pending()) or bool(getattr(runs, "open_runs", 0))
 
     while something() and time.monotonic() < ends:
         await asyncio.sleep(0.005)

@@ -67,7 +67,7 @@ class Books:
 
 def _has(memory: CascadeMemory, namespace: str, case: str) -> Any:
     try:
-        return memory.acting(namespace=namespace).get(case)
+        return memory.acting(namespace=namespace).cases.get(case)
     except UnknownCase:
         return None
 
@@ -85,7 +85,7 @@ def _cases(memory: CascadeMemory, books: Books, evicted: set[str]) -> list[str]:
     for case, (namespace, episode) in books.forgot.items():
         if _has(memory, namespace, case) is not None:
             wrong.append(f"back: the case {case} was forgotten")
-        if episode is not None and memory.acting(namespace=namespace).get_episode(episode) is not None:
+        if episode is not None and memory.acting(namespace=namespace).episodes.get(episode) is not None:
             wrong.append(f"back: the episode {episode} was forgotten")
     return wrong
 
@@ -94,7 +94,7 @@ def _outcomes(memory: CascadeMemory, books: Books, evicted: set[str]) -> list[st
     wrong = []
     forgotten = {episode for _, episode in books.forgot.values()} | books.unsure
     for episode, (namespace, value, case) in books.rewarded.items():
-        found = memory.acting(namespace=namespace).get_episode(episode)
+        found = memory.acting(namespace=namespace).episodes.get(episode)
         if found is None:
             if episode not in forgotten:
                 wrong.append(f"lost: the outcome of {episode}")
@@ -180,7 +180,7 @@ def check(url: str, chroma: str | None, namespaces: list[str], paths: list[Path]
             + _outcomes(memory, books, evicted)
             + _rows(connection, books, namespaces)
         )
-        wrong += [f"{one.name}: {one.detail}" for one in memory.examine() if not one.ok and one.name != "free disk"]
+        wrong += [f"{one.name}: {one.detail}" for one in memory.data.examine() if not one.ok and one.name != "free disk"]
         if chroma is not None:
             wrong += _in_chroma(memory, connection, chroma)
     report = {

@@ -8,8 +8,8 @@ TASK = "cool some mug"
 
 
 def latest(memory: CascadeMemory) -> str:
-    return next(memory.audit()).id
+    return next(memory.review.audit()).id
 
 
 def shown(memory: CascadeMemory) -> list[str]:
-    return [str(case.solution) for case in memory.search(TASK, k=8).cases]
+    return [str(case.solution) for case in memory.cases.search(TASK, k=8).cases]

@@ -47,17 +47,17 @@ def everything(path: Path, patch: Any) -> None:
     check_once(memory)
     agent = memory.acting(actor="eve").recall("what an agent did")
     memory.reward(agent.episode_id, 1.0, solution="as it says", source="agent", ticket=agent.ticket)
-    memory.finish(memory.recall("noted").episode_id, solution="what was done")
-    first, second = list(memory.cases())[:2]
-    memory.acting(actor="ann").pin(first.id)
-    memory.acting(actor="ann").hide(second.id)
-    memory.acting(actor="ann").quarantine("eve", note="she lies")
+    memory.episodes.finish(memory.recall("noted").episode_id, solution="what was done")
+    first, second = list(memory.cases.all())[:2]
+    memory.acting(actor="ann").cases.pin(first.id)
+    memory.acting(actor="ann").cases.hide(second.id)
+    memory.acting(actor="ann").sources.quarantine("eve", note="she lies")
     rejected = memory.acting(actor="bob").recall("to reject")
-    memory.finish(rejected.episode_id, solution="a draft")
-    pending = memory.get_episode(rejected.episode_id)
+    memory.episodes.finish(rejected.episode_id, solution="a draft")
+    pending = memory.episodes.get(rejected.episode_id)
     assert pending is not None
-    memory.acting(actor="ann").reject(rejected.episode_id, seen=pending.fingerprint)
-    memory.refit()
+    memory.acting(actor="ann").review.reject(rejected.episode_id, seen=pending.fingerprint)
+    memory.data.refit()
     memory.close()
 
 
@@ -135,63 +135,63 @@ def verbs(memory: Memory, ids: Ids, place: Path) -> Iterator[tuple[str, Callable
 
 
 def _lists(memory: Memory) -> Iterator[tuple[str, Callable[[], Any]]]:
-    yield "cases", lambda: list(memory.cases())
-    yield "cases(where)", lambda: list(memory.cases(where={"user": "u1"}))
-    yield "episodes", lambda: list(memory.episodes())
-    yield "episodes(settled)", lambda: list(memory.episodes(status="settled"))
-    yield "find_secrets", memory.find_secrets
-    yield "sources", memory.sources
-    yield "diff", lambda: memory.diff("7d")
-    yield "diff(actor)", lambda: memory.diff("7d", by_actor="ann").by_source()
-    yield "standings", memory.standings
-    yield "warnings", memory.warnings
-    yield "warnings(near)", lambda: memory.warnings(near="asks for a column")
-    yield "get_warning", lambda: memory.get_warning(WARNING)
-    yield "latest", lambda: memory.latest("t1")
-    yield "pending", memory.pending
-    yield "reported", memory.reported
-    yield "expired", memory.expired
-    yield "expired(evicted)", lambda: memory.expired(why="evicted")
-    yield "to_judge", lambda: list(memory.to_judge())
-    yield "audit", lambda: list(memory.audit())
+    yield "cases", lambda: list(memory.cases.all())
+    yield "cases(where)", lambda: list(memory.cases.all(where={"user": "u1"}))
+    yield "episodes", lambda: list(memory.episodes.all())
+    yield "episodes(settled)", lambda: list(memory.episodes.all(status="settled"))
+    yield "find_secrets", memory.data.find_secrets
+    yield "sources", memory.sources.all
+    yield "diff", lambda: memory.sources.diff("7d")
+    yield "diff(actor)", lambda: memory.sources.diff("7d", by_actor="ann").by_source()
+    yield "standings", memory.sources.standings
+    yield "warnings", memory.warnings.all
+    yield "warnings(near)", lambda: memory.warnings.all(near="asks for a column")
+    yield "get_warning", lambda: memory.warnings.get(WARNING)
+    yield "latest", lambda: memory.episodes.latest("t1")
+    yield "pending", memory.episodes.pending
+    yield "reported", memory.review.reported
+    yield "expired", memory.cases.expired
+    yield "expired(evicted)", lambda: memory.cases.expired(why="evicted")
+    yield "to_judge", lambda: list(memory.review.to_judge())
+    yield "audit", lambda: list(memory.review.audit())
     for sort in ("newest", "oldest", "shown", "successes", "use"):
-        yield f"page_of_cases({sort})", lambda sort=sort: memory.page_of_cases(sort=sort, limit=5)
-    yield "page_of_cases(search)", lambda: memory.page_of_cases(search="fix")
-    yield "page_of_cases(where)", lambda: memory.page_of_cases(where={"n": {"$gte": 1}})
-    yield "page_of_cases(pinned)", lambda: memory.page_of_cases(state="pinned")
-    yield "order_of_cases", lambda: memory.order_of_cases("use")
-    yield "page_of_episodes", memory.page_of_episodes
-    yield "page_of_audit", memory.page_of_audit
-    yield "judged", memory.judged
+        yield f"page_of_cases({sort})", lambda sort=sort: memory.cases.page(sort=sort, limit=5)
+    yield "page_of_cases(search)", lambda: memory.cases.page(search="fix")
+    yield "page_of_cases(where)", lambda: memory.cases.page(where={"n": {"$gte": 1}})
+    yield "page_of_cases(pinned)", lambda: memory.cases.page(state="pinned")
+    yield "order_of_cases", lambda: memory.cases.order("use")
+    yield "page_of_episodes", memory.episodes.page
+    yield "page_of_audit", memory.review.page
+    yield "judged", memory.episodes.judged
 
 
 def _single(memory: Memory, ids: Ids) -> Iterator[tuple[str, Callable[[], Any]]]:
     for one in ids.cases:
-        yield "get", lambda one=one: memory.get(one)
-        yield "shown_in", lambda one=one: memory.shown_in(one)
-        yield "outcomes(case)", lambda one=one: memory.outcomes(case_id=one)
-        yield "neighbours", lambda one=one: memory.neighbours(one)
+        yield "get", lambda one=one: memory.cases.get(one)
+        yield "shown_in", lambda one=one: memory.cases.shown_in(one)
+        yield "outcomes(case)", lambda one=one: memory.episodes.outcomes(case_id=one)
+        yield "neighbours", lambda one=one: memory.cases.neighbours(one)
     for one in ids.episodes:
-        yield "get_episode", lambda one=one: memory.get_episode(one)
-        yield "decisions", lambda one=one: memory.decisions(one)
-        yield "outcomes", lambda one=one: memory.outcomes(episode_id=one)
-        yield "knows", lambda one=one: memory.knows(one)
+        yield "get_episode", lambda one=one: memory.episodes.get(one)
+        yield "decisions", lambda one=one: memory.episodes.decisions(one)
+        yield "outcomes", lambda one=one: memory.episodes.outcomes(episode_id=one)
+        yield "knows", lambda one=one: memory.episodes.knows(one)
 
 
 def _wholes(memory: Memory, place: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "stats", memory.stats
     yield "stats(everywhere)", lambda: memory.stats(everywhere=True)
-    yield "namespaces", memory.namespaces
+    yield "namespaces", memory.data.namespaces
     yield "health", memory.health
-    yield "rewards", memory.rewards
+    yield "rewards", memory.episodes.rewards
     yield "report", memory.report
     yield "report(everywhere)", lambda: memory.report(everywhere=True)
-    yield "export", lambda: memory.export(io.StringIO(), progress=False)
-    yield "backup", lambda: memory.backup(place / "backup")
-    yield "search", lambda: memory.search("task 1 of kind 1").error and None
+    yield "export", lambda: memory.data.export(io.StringIO(), progress=False)
+    yield "backup", lambda: memory.data.backup(place / "backup")
+    yield "search", lambda: memory.cases.search("task 1 of kind 1").error and None
     yield "recall", lambda: memory.recall("task 1 of kind 1").render()
     yield "repr", lambda: (repr(memory), memory._repr_html_())
-    yield "examine", memory.examine
+    yield "examine", memory.data.examine
 
 
 PAGES = (

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from chroma_mutations import copied_and_sealed
 from forks import say
-from inside import engine_of
+from inside import engine_of, verb_of
 from kill_checker import Acknowledged, compare
 
 from cascade_memory import CascadeMemory
@@ -69,7 +69,7 @@ class Trial:
         memory = self._there()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            recall = getattr(memory, verb)(query)
+            recall = verb_of(memory, verb)(query)
         if recall.error is None:
             if verb == "recall":
                 self.books.take(f"recalled {recall.episode_id}")
@@ -108,7 +108,7 @@ class Trial:
 
     def _lose(self, _: int) -> None:
         """Chroma is gone: it is made again."""
-        self._there().rebuild()
+        self._there().data.rebuild()
 
     def _close(self, _: int) -> None:
         memory, self.memory = self._there(), None
@@ -162,7 +162,9 @@ class Trial:
         memory.sync()
         memory.health()
         wrong = compare(memory, self.books)
-        wrong += [f"{check.name}: {check.detail}" for check in memory.examine() if not check.ok and check.name != "free disk"]
+        wrong += [
+            f"{check.name}: {check.detail}" for check in memory.data.examine() if not check.ok and check.name != "free disk"
+        ]
         rows = engine_of(memory).parts.ledger.cases.after(0, 10_000)
         mirror = engine_of(memory).parts.mirror
         assert mirror is not None

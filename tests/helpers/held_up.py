@@ -34,7 +34,7 @@ async def block_leaves_the_loop_free(make: Callable[..., Any]) -> bool:
         episode.solution = "put it into the fridge"
         assert episode.recall.error is None
         assert episode.recall is episode.recall
-        assert memory.get_episode(episode.id).status == "open"
+        assert memory.episodes.get(episode.id).status == "open"
     await going
     assert memory.stats().recalls == 1
     return embedder.was_let_go

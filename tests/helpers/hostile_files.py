@@ -117,7 +117,7 @@ def check_serves(memory: Memory, kept: set[str]) -> None:
     (added,) = memory.add([("a new task", "a new solution")])
     memory.reward(before.episode_id, 1.0, solution="solution 3")
     assert memory.forget(added).cases == 1
-    looked = memory.examine(fix=True)
+    looked = memory.data.examine(fix=True)
     # A query that was edited into another one is whole: its vector tells that it is not what was embedded, and no more.
     wrong = [(check.name, check.detail) for check in looked if not check.ok and check.name not in ("free disk", "vectors")]
     assert wrong == [], wrong
@@ -128,7 +128,7 @@ def check_serves(memory: Memory, kept: set[str]) -> None:
     with engine.parts.ledger.connections.read() as connection:
         there = {row[0] for row in connection.execute("SELECT id FROM cases")}
     assert kept <= there, kept - there
-    assert all(memory.get(case_id) for case_id in sorted(kept)[:3])
+    assert all(memory.cases.get(case_id) for case_id in sorted(kept)[:3])
 
 
 def tried(trial: Callable[[], None]) -> str:

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import inspect
+import operator
+from typing import Any
+
 import numpy as np
 import pytest
 
+from cascade_memory import CascadeMemory
 from cascade_memory.cycle.recall import recall
 from cascade_memory.domain.actions import check_known_actor
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.namespace_state import NamespaceState
-from cascade_memory.memory import handle
-from cascade_memory.memory.handle import Handle
+from cascade_memory.memory import bound
+from cascade_memory.memory import memory as memory_module
+from cascade_memory.memory.bound import Bound
+from cascade_memory.memory.cases import Cases
+from cascade_memory.memory.data import Data
+from cascade_memory.memory.episodes import Episodes
+from cascade_memory.memory.review import Review
+from cascade_memory.memory.sources import Sources
+from cascade_memory.memory.warnings import Warnings
 from cascade_memory.ports.pair_encoder import Query
 from cascade_memory.ports.policy import Slate
 from cascade_memory.runs.adapter import Adapter
@@ -18,21 +30,44 @@ from cascade_memory.runs.adapter import Adapter
 
 def take_names_of_before(patch: pytest.MonkeyPatch) -> None:
     """Take every name that a ledger may hold as an actor's, as memories once did."""
-    patch.setattr(handle, "check_actor", check_known_actor)
+    for module in (bound, memory_module):
+        patch.setattr(module, "check_actor", check_known_actor)
 
 
-def engine_of(memory: Handle | Adapter) -> Engine:
+def engine_of(memory: Bound | Adapter) -> Engine:
     """Return the engine behind a memory, or behind a framework's door to one."""
     behind = memory.engine if isinstance(memory, Adapter) else memory
     return behind._engine
 
 
-def state_of(memory: Handle | Adapter, namespace: str = "default") -> NamespaceState:
+_NOUNS: dict[str, type[Bound]] = {
+    **{"cases": Cases, "episodes": Episodes, "review": Review, "sources": Sources, "warnings": Warnings, "data": Data}
+}
+
+
+def verbs() -> dict[str, Any]:
+    """Return the verbs of a memory and of its nouns, such as "recall" and "cases.pin", as functions of what they belong to."""
+    found: dict[str, Any] = {}
+    for noun, place in {"": CascadeMemory, **_NOUNS}.items():
+        for name, verb in inspect.getmembers(place, inspect.isfunction):
+            if not name.startswith("_"):
+                found[f"{noun}.{name}" if noun else name] = verb
+    return found
+
+
+def verb_of(memory: CascadeMemory | Adapter, name: str) -> Any:
+    """Return a verb by its name, such as "cases.pin"; "pin" is that of the first noun that has it."""
+    if "." in name or hasattr(type(memory), name):
+        return operator.attrgetter(name)(memory)
+    return next(getattr(getattr(memory, noun), name) for noun, place in _NOUNS.items() if hasattr(place, name))
+
+
+def state_of(memory: Bound | Adapter, namespace: str = "default") -> NamespaceState:
     """Return what the engine knows of a namespace."""
     return engine_of(memory).namespace_state(namespace)
 
 
-def predictions_of(memory: Handle | Adapter, namespace: str, query: str) -> np.ndarray:
+def predictions_of(memory: Bound | Adapter, namespace: str, query: str) -> np.ndarray:
     """Return what the ranker predicts for each case that a recall would find: (utility, value). Nothing changes."""
     engine, state = engine_of(memory), state_of(memory, namespace)
     asked = Query(text=query, vector=engine.embed([query])[0])

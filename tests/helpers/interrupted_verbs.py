@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from inside import verb_of
+
 from cascade_memory import CascadeMemory
 from cascade_memory.domain.trajectory import Step
 from cascade_memory.errors import UnknownCase
@@ -40,7 +42,7 @@ class Acknowledged:
             if case_of(memory, case) is not None:
                 yield "a case that was forgotten is there"
         for episode, value in self.rewards.items():
-            found = memory.get_episode(episode)
+            found = memory.episodes.get(episode)
             if found is None or found.reward != value:
                 yield "a reward that was acknowledged is lost"
 
@@ -56,13 +58,13 @@ class Trial:
 def case_of(memory: CascadeMemory, case: str) -> Any:
     """Return a case, or None."""
     try:
-        return memory.get(case)
+        return memory.cases.get(case)
     except UnknownCase:
         return None
 
 
 def _whole(memory: CascadeMemory, name: str) -> list[Any]:
-    return list(memory.cases(where={"of": name}))
+    return list(memory.cases.all(where={"of": name}))
 
 
 def _nothing(*_: Any) -> Iterator[str]:
@@ -104,7 +106,7 @@ def recall(memory: CascadeMemory, books: Acknowledged, rng: random.Random) -> Tr
     name = _name()
 
     def wrong(found: Any, done: bool) -> Iterator[str]:
-        episode = memory.get_episode(name)
+        episode = memory.episodes.get(name)
         written = done and found.error is None
         if episode is None and written:
             yield "a recall without its episode"
@@ -113,7 +115,7 @@ def recall(memory: CascadeMemory, books: Acknowledged, rng: random.Random) -> Tr
         if episode is not None:
             memory.reward(name, 0.0, metadata={"of": name})
             books.rewards[name] = 0.0
-            again = memory.get_episode(name)
+            again = memory.episodes.get(name)
             if again is None or again.status == "open":
                 yield "an episode that cannot be rewarded"
 
@@ -121,7 +123,7 @@ def recall(memory: CascadeMemory, books: Acknowledged, rng: random.Random) -> Tr
 
 
 def search(memory: CascadeMemory, _: Acknowledged, __: random.Random) -> Trial:
-    return Trial(lambda: memory.search("task n1", k=3), _nothing)
+    return Trial(lambda: memory.cases.search("task n1", k=3), _nothing)
 
 
 def reward(memory: CascadeMemory, books: Acknowledged, rng: random.Random) -> Trial | None:
@@ -130,7 +132,7 @@ def reward(memory: CascadeMemory, books: Acknowledged, rng: random.Random) -> Tr
         return None
 
     def wrong(case: str | None, done: bool) -> Iterator[str]:
-        episode, cases = memory.get_episode(name), _whole(memory, name)
+        episode, cases = memory.episodes.get(name), _whole(memory, name)
         if episode is None:
             yield "an episode is lost"
         elif episode.status == "open":
@@ -155,7 +157,7 @@ def reward_anew(memory: CascadeMemory, books: Acknowledged, _: random.Random) ->
     memory.reward(name, 1.0, solution=f"do {name}", metadata={"of": name})
 
     def wrong(case: str | None, done: bool) -> Iterator[str]:
-        episode, cases = memory.get_episode(name), _whole(memory, name)
+        episode, cases = memory.episodes.get(name), _whole(memory, name)
         if episode is None or (episode.reward, len(cases)) not in ([(0.0, 0)] if done else [(0.0, 0), (1.0, 1)]):
             yield f"half a new reward: {None if episode is None else episode.reward}, {len(cases)} cases"
         if done:
@@ -171,7 +173,7 @@ def session(memory: CascadeMemory, books: Acknowledged, _: random.Random) -> Tri
         with memory.episode(f"task {name}", metadata={"of": name}) as episode:
             if episode.recall.error:
                 return None  # a soft limit is an ordinary exception: the recall failed open
-            memory.check(episode.id, tool="press", arguments={"button": name})
+            memory.warnings.check(episode.id, tool="press", arguments={"button": name})
             episode.reward(1.0, solution=f"do {name}")
         return episode.id
 
@@ -192,7 +194,7 @@ def failed(memory: CascadeMemory, books: Acknowledged, _: random.Random) -> Tria
     steps = [Step(action=f"press {name}", observation="nothing happens"), Step(action="press red", observation="error: no")]
 
     def wrong(_: Any, done: bool) -> Iterator[str]:
-        episode = memory.get_episode(name)
+        episode = memory.episodes.get(name)
         if episode is None or (done and episode.reward != 0.0):
             yield "a failed run is lost"
         if done:
@@ -208,20 +210,20 @@ def finish(memory: CascadeMemory, _: Acknowledged, rng: random.Random) -> Trial 
     options = {} if verb == "discard" else {"solution": f"do {name}"}
 
     def wrong(_: Any, done: bool) -> Iterator[str]:
-        episode = memory.get_episode(name)
+        episode = memory.episodes.get(name)
         if episode is None:
             yield "an episode is lost"
         elif done and (episode.solution != f"do {name}" if options else episode.status == "open"):
             yield f"{verb} was lost: {episode}"
 
-    return Trial(lambda: getattr(memory, verb)(name, **options), wrong)
+    return Trial(lambda: verb_of(memory, verb)(name, **options), wrong)
 
 
 def propose(memory: CascadeMemory, _: Acknowledged, __: random.Random) -> Trial:
     name = _name()
 
     def wrong(episode_id: Any, done: bool) -> Iterator[str]:
-        found = [one for one in [*memory.reported(), *memory.pending()] if one.query == f"task {name}"]
+        found = [one for one in [*memory.review.reported(), *memory.episodes.pending()] if one.query == f"task {name}"]
         if len(found) > 1 or (done and [one.id for one in found] != [episode_id]):
             yield f"a proposal became {len(found)} episodes"
         if found and (found[0].solution != f"do {name}" or found[0].status == "open"):
@@ -229,7 +231,7 @@ def propose(memory: CascadeMemory, _: Acknowledged, __: random.Random) -> Trial:
         for one in found:
             memory.forget(episode_id=one.id)
 
-    return Trial(lambda: memory.propose(f"task {name}", f"do {name}"), wrong)
+    return Trial(lambda: memory.review.propose(f"task {name}", f"do {name}"), wrong)
 
 
 def forget(memory: CascadeMemory, books: Acknowledged, rng: random.Random) -> Trial:
@@ -265,16 +267,16 @@ def purge(memory: CascadeMemory, books: Acknowledged, rng: random.Random) -> Tri
 
 def hide_and_undo(memory: CascadeMemory, _: Acknowledged, rng: random.Random) -> Trial:
     case, verb = memory.add(f"task {_name()}", "do"), rng.choice(["hide", "pin"])
-    getattr(memory, verb)(case)
-    entry = next(one for one in memory.audit() if one.action == verb)
+    verb_of(memory, verb)(case)
+    entry = next(one for one in memory.review.audit() if one.action == verb)
 
     def wrong(_: Any, done: bool) -> Iterator[str]:
         found = case_of(memory, case)
-        undone = any(one.action == "undo" and one.subject == case for one in itertools.islice(memory.audit(), 5))
+        undone = any(one.action == "undo" and one.subject == case for one in itertools.islice(memory.review.audit(), 5))
         if found is None or undone == (found.hidden if verb == "hide" else found.pinned) or (done and not undone):
             yield f"half an undo of {verb}: undone {undone}, {found}"
 
-    return Trial(lambda: memory.undo(entry.id), wrong)
+    return Trial(lambda: memory.review.undo(entry.id), wrong)
 
 
 def correct(memory: CascadeMemory, books: Acknowledged, _: random.Random) -> Trial | None:
@@ -289,7 +291,7 @@ def correct(memory: CascadeMemory, books: Acknowledged, _: random.Random) -> Tri
             yield f"half a correction: {found}"
 
     assert case is not None
-    return Trial(lambda: memory.correct(case, "right"), wrong)
+    return Trial(lambda: memory.review.correct(case, "right"), wrong)
 
 
 def import_(memory: CascadeMemory, _: Acknowledged, __: random.Random) -> Trial:
@@ -297,18 +299,18 @@ def import_(memory: CascadeMemory, _: Acknowledged, __: random.Random) -> Trial:
     with CascadeMemory(embedder="hashing", learn="off") as other:
         other.add([(f"task {name} {i}", f"do {i}", {"of": name}) for i in range(5)], progress=False)
         lines = io.StringIO()
-        other.export(lines, progress=False)
+        other.data.export(lines, progress=False)
 
     def wrong(_: Any, done: bool) -> Iterator[str]:
         count = len(_whole(memory, name))
         if count not in ((5,) if done else (0, 5)):
             yield f"{count} of five imported cases (acknowledged: {done})"
 
-    return Trial(lambda: memory.import_(lines.getvalue().splitlines(), progress=False), wrong)
+    return Trial(lambda: memory.data.import_(lines.getvalue().splitlines(), progress=False), wrong)
 
 
 def export(memory: CascadeMemory, _: Acknowledged, rng: random.Random) -> Trial | None:
-    return Trial(lambda: memory.export(io.StringIO(), progress=False), _nothing) if rng.random() < 0.3 else None
+    return Trial(lambda: memory.data.export(io.StringIO(), progress=False), _nothing) if rng.random() < 0.3 else None
 
 
 def backup(memory: CascadeMemory, books: Acknowledged, rng: random.Random) -> Trial | None:
@@ -324,7 +326,7 @@ def backup(memory: CascadeMemory, books: Acknowledged, rng: random.Random) -> Tr
                 copy.add("task", "do")
         shutil.rmtree(folder)
 
-    return Trial(lambda: memory.backup(folder / "copy"), wrong)
+    return Trial(lambda: memory.data.backup(folder / "copy"), wrong)
 
 
 def look(memory: CascadeMemory, _: Acknowledged, rng: random.Random) -> Trial:
@@ -334,7 +336,7 @@ def look(memory: CascadeMemory, _: Acknowledged, rng: random.Random) -> Trial:
     options = ("thread",) if verb == "latest" else ()
 
     def call() -> Any:
-        found = getattr(memory, verb)(*options)
+        found = verb_of(memory, verb)(*options)
         return list(itertools.islice(found, 20)) if verb in ("audit", "sources", "warnings") else found
 
     return Trial(call, _nothing)
@@ -342,7 +344,7 @@ def look(memory: CascadeMemory, _: Acknowledged, rng: random.Random) -> Trial:
 
 def learn(memory: CascadeMemory, _: Acknowledged, rng: random.Random) -> Trial:
     verb = rng.choice(["sync", "sync", "refit", "rebuild", "warm"])
-    return Trial(getattr(memory, verb), _nothing)
+    return Trial(verb_of(memory, verb), _nothing)
 
 
 def quarantine(memory: CascadeMemory, _: Acknowledged, __: random.Random) -> Trial:
@@ -350,12 +352,12 @@ def quarantine(memory: CascadeMemory, _: Acknowledged, __: random.Random) -> Tri
     memory.acting(actor=name).add(f"task {name}", "do", source="user", metadata={"of": name})
 
     def wrong(_: Any, done: bool) -> Iterator[str]:
-        noted = any(one.action == "quarantine" and one.subject == name for one in itertools.islice(memory.audit(), 5))
+        noted = any(one.action == "quarantine" and one.subject == name for one in itertools.islice(memory.review.audit(), 5))
         hidden = [one.hidden for one in _whole(memory, name)]
         if hidden not in ([True], [False]) or (done and not noted) or (noted and hidden != [True]):
             yield f"half a quarantine: noted {noted}, hidden {hidden}"
 
-    return Trial(lambda: memory.quarantine(name), wrong)
+    return Trial(lambda: memory.sources.quarantine(name), wrong)
 
 
 def another_handle(memory: CascadeMemory, books: Acknowledged, _: random.Random) -> Trial:

@@ -38,9 +38,9 @@ def _look(folder: Path, books: Acknowledged, pipe: int, *, stay: bool) -> None:
     state = memory.health().chroma
     wrong = [] if first.explain().candidates else [f"the first recall found nothing: {first.error}"]
     for case in books.cases:
-        memory.get(case)
+        memory.cases.get(case)
     for episode_id, (value, _) in books.outcomes.items():
-        episode = memory.get_episode(episode_id)
+        episode = memory.episodes.get(episode_id)
         if episode is None or episode.reward != value:
             wrong.append(f"outcome of {episode_id} is lost")
     settled, learned = memory.stats().rewards, state_of(memory).policy.rewards

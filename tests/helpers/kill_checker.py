@@ -66,19 +66,19 @@ class Acknowledged:
 
 def _has(memory: CascadeMemory, case: str) -> bool:
     try:
-        return memory.get(case).id == case
+        return memory.cases.get(case).id == case
     except UnknownCase:
         return False
 
 
 def _lost(memory: CascadeMemory, books: Acknowledged) -> list[str]:
     lost = [f"case {case} is lost" for case in books.cases if not _has(memory, case)]
-    lost += [f"recall {episode} is lost" for episode in books.recalls if memory.get_episode(episode) is None]
+    lost += [f"recall {episode} is lost" for episode in books.recalls if memory.episodes.get(episode) is None]
     for episode_id, (value, case) in books.outcomes.items():
-        episode = memory.get_episode(episode_id)
+        episode = memory.episodes.get(episode_id)
         if episode is None or (episode.status, episode.reward) != ("settled", value):
             lost.append(f"outcome of {episode_id} is lost: {episode}")
-        if case != "-" and memory.get(case).episode_id != episode_id:
+        if case != "-" and memory.cases.get(case).episode_id != episode_id:
             lost.append(f"case {case} is not of {episode_id}")
     return lost
 
@@ -86,10 +86,10 @@ def _lost(memory: CascadeMemory, books: Acknowledged) -> list[str]:
 def _undead(memory: CascadeMemory, books: Acknowledged) -> list[str]:
     wrong = []
     for case, episode in books.forgotten.items():
-        if _has(memory, case) or (episode != "-" and memory.get_episode(episode) is not None):
+        if _has(memory, case) or (episode != "-" and memory.episodes.get(episode) is not None):
             wrong.append(f"case {case} was forgotten and is back")
     for case, episode in books.unsure.items():
-        if episode != "-" and _has(memory, case) != (memory.get_episode(episode) is not None):
+        if episode != "-" and _has(memory, case) != (memory.episodes.get(episode) is not None):
             wrong.append(f"case {case} was half forgotten")
     return wrong
 
@@ -135,7 +135,9 @@ def verify(folder: Path, books: Acknowledged, pipe: int, *, thorough: bool = Fal
     wrong += compare(memory, books)
     if thorough:
         memory.sync()
-        wrong += [f"{check.name}: {check.detail}" for check in memory.examine() if not check.ok and check.name != "free disk"]
+        wrong += [
+            f"{check.name}: {check.detail}" for check in memory.data.examine() if not check.ok and check.name != "free disk"
+        ]
     report: dict[str, Any] = {"seconds": seconds, "chroma": state, "wrong": wrong[:20], "cases": memory.stats().cases}
     engine_of(memory).close(feed=False)  # feeding the rest is the next worker's job
     say(pipe, json.dumps(report))

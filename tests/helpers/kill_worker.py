@@ -94,7 +94,7 @@ class Agent:
         if recall.error:
             raise RuntimeError(recall.error)
         # With a deadline a recall may wait to be written down, in a process that is killed: whoever asks for it knows.
-        written = self._written_at_once or self._memory.get_episode(recall.episode_id) is not None
+        written = self._written_at_once or self._memory.episodes.get(recall.episode_id) is not None
         if written:
             say(self._pipe, "recalled", recall.episode_id)
         if rng.random() < 0.1:

@@ -38,7 +38,7 @@ def message(number: int, method: str, params: str = "{}") -> bytes:
 async def http_door(memory: CascadeMemory, server: Any) -> AsyncIterator[Ask]:
     """Ask a server as a request over HTTP does, through its guard."""
     app = http_app(server, host="127.0.0.1")
-    guarded = Guard(app, token=None, per_minute=0, alive=lambda: memory.knows("any"))
+    guarded = Guard(app, token=None, per_minute=0, alive=lambda: memory.episodes.knows("any"))
 
     async def ask(body: bytes) -> bytes:
         given, answer = [{"type": "http.request", "body": body, "more_body": False}], b""

@@ -31,8 +31,8 @@ def known_mistake(memory: Any) -> FailureWarning:
     """Let a run fail at it, and a person insist that agents are warned."""
     episode_id = memory.recall("who works in Paris?").episode_id
     memory.reward(episode_id, 0.0, solution=[wrong_step()], source="env")
-    (warning,) = memory.warnings()
-    memory.acting(actor="ann").restore_warning(warning.id)
+    (warning,) = memory.warnings.all()
+    memory.acting(actor="ann").warnings.restore(warning.id)
     return warning
 
 

@@ -159,7 +159,7 @@ def _replaced(folder: Path, good: Path) -> None:
     with CascadeMemory(folder, embedder="hashing") as memory:  # so it is mended, whatever was there
         assert memory.stats().cases == CASES
         memory.sync()
-        assert all(check.ok for check in memory.examine() if check.name != "free disk")
+        assert all(check.ok for check in memory.data.examine() if check.name != "free disk")
 
 
 def _restored_into(folder: Path, good: Path) -> None:
@@ -241,8 +241,8 @@ def prepare(root: Path) -> None:
             recall = memory.recall(f"task {i} of kind {i % 4}")
             memory.reward(recall.episode_id, float(i % 2), solution=f"solution {i % 4}")
         memory.sync()
-        memory.backup(root / "good")
-        memory.export(root / "good" / "export.jsonl", progress=False)
+        memory.data.backup(root / "good")
+        memory.data.export(root / "good" / "export.jsonl", progress=False)
         assert memory.stats().cases == CASES, memory.stats()
     (root / "bait").mkdir(mode=0o755)
     (root / "bait" / "text").write_text("mine\n" * 200)

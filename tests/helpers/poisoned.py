@@ -69,14 +69,14 @@ def play(
                 flipped = any(case.solution == order[aim].solution for case in recall.cases)
                 recall.reward(float(not flipped), solution=wrong)
             before.append(honest(place))
-        counted, evicted, receipt = _honest(memory), len(memory.expired(why="evicted")), None
+        counted, evicted, receipt = _honest(memory), len(memory.cases.expired(why="evicted")), None
         if undo:
             receipt = memory.forget(by_actor=POISONER)
-        counts, left = (counted, _honest(memory)), (evicted, len(memory.expired(why="evicted")))
+        counts, left = (counted, _honest(memory)), (evicted, len(memory.cases.expired(why="evicted")))
         after = [honest(place) for place in range(each, 2 * each)]
         assert memory.health().ok, memory.health()
         return Played(float(np.mean(before)), float(np.mean(after)), len(memory), counts, left, receipt)
 
 
 def _honest(memory: CascadeMemory) -> int:
-    return sum(row.cases for row in memory.sources() if row.actor == HONEST)
+    return sum(row.cases for row in memory.sources.all() if row.actor == HONEST)

@@ -44,7 +44,7 @@ def refused_while_read_only(template: Path, disk: SmallDisk, pipe: int) -> None:
         wrong.append("the disk could not be made read-only although everything was closed")
     with opened() as memory:  # it can be read
         wrong += [] if memory.stats() == before else ["something cannot be seen while the disk is read-only"]
-        wrong += [] if memory.search("task 1 of kind 1").cases else ["a search finds nothing while the disk is read-only"]
+        wrong += [] if memory.cases.search("task 1 of kind 1").cases else ["a search finds nothing while the disk is read-only"]
         wrong += [] if memory.health().read_only else ["nobody says that the disk is read-only"]
         wrong += _refusal("add", lambda: memory.add("q", "s"))
     wrong += _refusal("a new folder", lambda: CascadeMemory(disk.path / "new", embedder="hashing"))
@@ -53,5 +53,5 @@ def refused_while_read_only(template: Path, disk: SmallDisk, pipe: int) -> None:
         wrong += [] if memory.stats() == before else ["something is missing after the disk was read-only"]
         memory.add("q", "s")
         memory.sync()
-        wrong += [check.detail for check in memory.examine() if not check.ok and check.name != "free disk"]
+        wrong += [check.detail for check in memory.data.examine() if not check.ok and check.name != "free disk"]
     say(pipe, json.dumps({"refused": ["add", "open"], "wrong": wrong, "facts": 1, "healed": in_use}))

@@ -39,13 +39,13 @@ def fill(folder: Path, episodes: int = 260) -> None:
                 said = answer if rng.random() < 0.5 else "switch it off and on again"
                 memory.reward(recall.episode_id, 1.0, solution=said, source="agent")
             elif kind < 0.96:
-                memory.finish(recall.episode_id, solution="asked the customer to wait")
+                memory.episodes.finish(recall.episode_id, solution="asked the customer to wait")
         for task, step in (("pay the refund of order 7", _mistake("refundd")), (HOSTILE, _mistake("nme", HOSTILE))):
             memory.reward(memory.acting(actor="ann").recall(task).episode_id, 0.0, solution=[step], source="env")
-        memory.acting(actor="ann").advise(memory.warnings()[-1].id, "the table is called refunds")
-        first, second = (case.id for case in memory.page_of_cases(search="card", limit=2).items)
-        memory.acting(actor="ann").pin(first)
-        memory.acting(actor="bob").hide(second)
+        memory.acting(actor="ann").warnings.advise(memory.warnings.all()[-1].id, "the table is called refunds")
+        first, second = (case.id for case in memory.cases.page(search="card", limit=2).items)
+        memory.acting(actor="ann").cases.pin(first)
+        memory.acting(actor="bob").cases.hide(second)
 
 
 def _mistake(table: str, more: str = "") -> Step:

@@ -27,7 +27,7 @@ def play(memory: CascadeMemory, n: int, start: int = 0) -> list[str]:
 def scores(memory: CascadeMemory) -> list[float]:
     """Return the values of the candidates of one query."""
     recall = memory.recall("heat the egg in fridge")
-    memory.discard(recall.episode_id)
+    memory.episodes.discard(recall.episode_id)
     return [round(one.value, 5) for one in recall.explain().candidates]
 
 

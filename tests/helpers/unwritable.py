@@ -40,7 +40,7 @@ def main(place: Path, kind: str, when: str) -> dict[str, object]:
     with CascadeMemory(folder, **options) as memory:
         for i in range(20):
             memory.reward(memory.recall(f"task {i} of kind {i % 4}").episode_id, 1.0, solution=f"solution {i % 4}")
-        case = memory.search("task 1 of kind 1").cases[0].id
+        case = memory.cases.search("task 1 of kind 1").cases[0].id
     memory = CascadeMemory(folder, **options) if when == "open" else None
     if memory is not None:
         memory.recall("task 0 of kind 0")
@@ -60,11 +60,11 @@ def main(place: Path, kind: str, when: str) -> dict[str, object]:
     found["errors"] = [one.error for one in recalls if one.error][:1]
     found["add"] = _refused(lambda: memory.add("a task", "x" * 200_000))
     found["reward of unrecorded"] = memory.reward(recalls[-1].episode_id, 1.0) if recalls[-1].error else "recorded"
-    found["search"] = len(memory.search("task 1 of kind 1").cases)
-    found["get"] = memory.get(case).solution
+    found["search"] = len(memory.cases.search("task 1 of kind 1").cases)
+    found["get"] = memory.cases.get(case).solution
     found["cases"] = memory.stats().cases
-    found["exported"] = memory.export("/dev/null", progress=False)
-    found["doctor"] = [check.name for check in memory.examine()]
+    found["exported"] = memory.data.export("/dev/null", progress=False)
+    found["doctor"] = [check.name for check in memory.data.examine()]
     found["health"] = [memory.health().ok, memory.health().read_only]
     if kind == "read-only":
         disk.read_only(False)
@@ -78,7 +78,7 @@ def main(place: Path, kind: str, when: str) -> dict[str, object]:
     found["health then"] = memory.health().read_only
     memory.close()
     with CascadeMemory(folder, **options) as memory:
-        found["stored"] = [case.query for case in memory.search("a task", where={"late": True}).cases]
+        found["stored"] = [case.query for case in memory.cases.search("a task", where={"late": True}).cases]
     disk.close()
     return found
 

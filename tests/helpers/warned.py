@@ -29,7 +29,7 @@ def mistaken(column: str, *, seen: str | None = None) -> Step:
 def about_to(memory: CascadeMemory, task: str = TASK, tries: int = 60, **call: Any) -> Advice | None:
     """Let agents be about to do something, each in an episode of its own, until one is warned; None if none is."""
     for _ in range(tries):
-        advice = memory.check(memory.recall(task).episode_id, **(call or CALL))
+        advice = memory.warnings.check(memory.recall(task).episode_id, **(call or CALL))
         if advice is not None:
             return advice
     return None

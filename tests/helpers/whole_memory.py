@@ -11,13 +11,13 @@ def assert_whole(memory: CascadeMemory, folder: Path) -> None:
     """Check that nothing failed inside, that nothing in a memory is wrong, and that it can be moved in each way."""
     memory.sync()
     assert memory.health().failures == {}
-    memory.backup(folder / "backup")
-    memory.export(folder / "export.jsonl")
-    assert [check for check in memory.examine() if not check.ok] == []
+    memory.data.backup(folder / "backup")
+    memory.data.export(folder / "export.jsonl")
+    assert [check for check in memory.data.examine() if not check.ok] == []
     restore(folder / "backup", folder / "restored")
     with CascadeMemory(folder / "restored", embedder="hashing", learn="off") as again:
         assert again.stats(everywhere=True).cases == memory.stats(everywhere=True).cases
     with CascadeMemory(embedder="hashing", learn="off") as other:
-        assert other.import_(folder / "export.jsonl")
+        assert other.data.import_(folder / "export.jsonl")
         assert other.stats(everywhere=True).cases == memory.stats(everywhere=True).cases
-        assert [check for check in other.examine() if not check.ok] == []
+        assert [check for check in other.data.examine() if not check.ok] == []

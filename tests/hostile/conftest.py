@@ -34,7 +34,7 @@ def folder(on_disk: OnDisk, tmp_path: Path) -> Path:
 def backup(on_disk: OnDisk, folder: Path, tmp_path: Path) -> Path:
     """A backup of that folder."""
     memory = on_disk()
-    memory.backup(tmp_path / "backup")
+    memory.data.backup(tmp_path / "backup")
     memory.close()
     return tmp_path / "backup"
 

@@ -145,7 +145,7 @@ def test_it_is_learned_again_from_the_ledger_alone(on_disk, tmp_path: Path):
         snapshot.unlink()
     memory = on_disk(abstain=False)
     assert share(ask(memory, 20, told=False)) == 1.0
-    memory.refit()
+    memory.data.refit()
     assert share(ask(memory, 20, told=False)) == 1.0
 
 
@@ -168,9 +168,9 @@ def test_another_process_that_follows_the_folder_knows_it_too(on_disk):
 
 
 def test_it_survives_an_export(on_disk, tmp_path: Path):
-    _learned(on_disk).export(tmp_path / "all.jsonl")
+    _learned(on_disk).data.export(tmp_path / "all.jsonl")
     with CascadeMemory(tmp_path / "copy", embedder="hashing", learn="inline", abstain=False) as copy:
-        copy.import_(tmp_path / "all.jsonl")
+        copy.data.import_(tmp_path / "all.jsonl")
         assert share(ask(copy, 20, told=False)) == 1.0
 
 

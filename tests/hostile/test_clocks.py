@@ -40,7 +40,7 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., CascadeMemory]]:
 def _look(memory: CascadeMemory, query: str = "task 3") -> list[str]:
     """Recall, with a look at the age of cases before it."""
     state_of(memory).next_look = 0.0
-    recall = memory.search(query)
+    recall = memory.cases.search(query)
     assert recall.error is None
     return [str(case.solution) for case in recall.cases]
 
@@ -61,7 +61,7 @@ def test_a_clock_that_is_ahead_for_seconds_or_for_hours_deletes_nothing(opened, 
         _look(memory)
         clocks.wall_ahead = 0.0
         assert _look(memory) == ["s3"]
-    assert (memory.stats().cases, memory.expired()) == (50, [])
+    assert (memory.stats().cases, memory.cases.expired()) == (50, [])
 
 
 @pytest.mark.slow
@@ -109,7 +109,7 @@ def test_with_a_clock_that_is_behind_the_ttl_still_works(opened, clocks: Clocks,
     assert _look(memory) == ["s3"]
     clocks.real += 0.2 * _DAY
     assert _look(memory) == []
-    assert len(memory.expired()) == 50
+    assert len(memory.cases.expired()) == 50
 
 
 def test_what_expired_can_be_brought_back_for_its_time_of_grace(opened, clocks: Clocks, caplog: pytest.LogCaptureFixture):
@@ -120,25 +120,25 @@ def test_what_expired_can_be_brought_back_for_its_time_of_grace(opened, clocks: 
         assert _look(memory, "old task") == []
     assert "2 cases of namespace 'default' expired" in caplog.text
     assert "bring_back()" in caplog.text
-    first, _ = memory.expired()
+    first, _ = memory.cases.expired()
     assert (first.id, first.query, first.solution) == (cases[0], "old task", "old")
     assert 0 < first.seconds_left <= _DAY
-    assert memory.bring_back(cases[0]) == [cases[0]]
+    assert memory.cases.bring_back(cases[0]) == [cases[0]]
     assert _look(memory, "old task") == ["old"]
-    assert memory.search("task", where={"user": "ann"}).cases[0].id == cases[0]
-    assert [case.id for case in memory.expired()] == [cases[1]]
+    assert memory.cases.search("task", where={"user": "ann"}).cases[0].id == cases[0]
+    assert [case.id for case in memory.cases.expired()] == [cases[1]]
     memory = opened()  # in another process, say
-    assert memory.bring_back() == [cases[1]]
+    assert memory.cases.bring_back() == [cases[1]]
     memory.sync()
-    assert all(check.ok for check in memory.examine())
+    assert all(check.ok for check in memory.data.examine())
     clocks.real += _DAY + 60
     _look(memory)
     clocks.real += _DAY + 60
     _look(memory)
-    assert memory.expired() == []
+    assert memory.cases.expired() == []
     assert engine_of(memory).parts.ledger.insight.counts(None)["cases"] == 0
     with pytest.raises(UnknownCase, match="that was set aside"):
-        memory.bring_back(cases)
+        memory.cases.bring_back(cases)
 
 
 def test_a_case_that_comes_back_has_all_that_it_had(opened, clocks: Clocks):
@@ -146,11 +146,11 @@ def test_a_case_that_comes_back_has_all_that_it_had(opened, clocks: Clocks):
     recall = memory.recall("task of somebody")
     case = memory.reward(recall.episode_id, 1.0, solution="s", metadata={"user": "ann", "tags": ["a", "b"]})
     memory.add("task of somebody", "s")
-    before = memory.get(case)
+    before = memory.cases.get(case)
     clocks.real += _DAY + 60
     _look(memory)
-    memory.bring_back()
-    after = memory.get(case)
+    memory.cases.bring_back()
+    after = memory.cases.get(case)
     for name in ("id", "query", "solution", "metadata", "source", "episode_id", "created_at", "copies", "shown", "succeeded"):
         assert getattr(after, name) == getattr(before, name), name
     assert after.key > before.key
@@ -165,7 +165,7 @@ def test_the_same_pair_again_takes_the_place_of_the_expired_one(opened, clocks: 
     _look(memory)
     new = memory.add("task", "s")
     assert new != old
-    assert memory.expired() == []
+    assert memory.cases.expired() == []
     assert memory.stats().cases == 1
 
 
@@ -192,10 +192,10 @@ def test_forgetting_reaches_what_has_expired(opened, clocks: Clocks, forget, tmp
     case = memory.reward(episode, 1.0, solution="xyzzy-secret", metadata={"user": "ann"})
     clocks.real += _DAY + 60
     _look(memory)
-    assert [one.id for one in memory.expired()] == [case]
+    assert [one.id for one in memory.cases.expired()] == [case]
     receipt = forget(memory, case, episode)
     assert (receipt.cases, receipt.episodes) == (1, 1)
-    assert memory.expired() == []
+    assert memory.cases.expired() == []
     memory.forget(purge=True)
     memory.close()
     for file in (tmp_path / "memory").rglob("*"):
@@ -207,20 +207,20 @@ def test_an_export_leaves_expired_cases_out_and_a_backup_has_them(opened, clocks
     memory.add("task", "expired-solution")
     clocks.real += _DAY + 60
     _look(memory)
-    memory.export(tmp_path / "export.jsonl")
+    memory.data.export(tmp_path / "export.jsonl")
     assert "expired-solution" not in (tmp_path / "export.jsonl").read_text()
-    memory.backup(tmp_path / "backup")
+    memory.data.backup(tmp_path / "backup")
     with CascadeMemory(tmp_path / "backup", embedder="hashing", learn="inline") as copy:
-        assert [case.solution for case in copy.expired()] == ["expired-solution"]
+        assert [case.solution for case in copy.cases.expired()] == ["expired-solution"]
 
 
 def test_an_import_gives_its_cases_a_whole_ttl(opened, clocks: Clocks, tmp_path: Path):
     memory = opened()
     memory.add("task", "s")
-    memory.export(tmp_path / "export.jsonl")
+    memory.data.export(tmp_path / "export.jsonl")
     memory.forget(everything=True)
     clocks.real += 0.9 * _DAY
-    memory.import_(tmp_path / "export.jsonl")
+    memory.data.import_(tmp_path / "export.jsonl")
     clocks.real += 0.9 * _DAY
     _look(memory)
     assert memory.stats().cases == 1
@@ -229,10 +229,10 @@ def test_an_import_gives_its_cases_a_whole_ttl(opened, clocks: Clocks, tmp_path:
 def test_with_real_clocks_a_short_ttl_works(tmp_path: Path):
     with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline", ttl=timedelta(seconds=1)) as memory:
         memory.add("task", "s")
-        assert memory.search("task").cases
+        assert memory.cases.search("task").cases
         time.sleep(1.2)
-        assert not memory.search("task").cases
-        assert [case.solution for case in memory.expired()] == ["s"]
+        assert not memory.cases.search("task").cases
+        assert [case.solution for case in memory.cases.expired()] == ["s"]
 
 
 def test_the_command_lists_and_brings_back(opened, clocks: Clocks, tmp_path: Path, capsys):
@@ -249,7 +249,7 @@ def test_the_command_lists_and_brings_back(opened, clocks: Clocks, tmp_path: Pat
     assert main(["review", "expired", folder, "--bring-back"]) == 0
     assert "1 brought back" in capsys.readouterr().out
     with CascadeMemory(folder, embedder="hashing") as again:
-        assert again.get(case).solution == "old"
+        assert again.cases.get(case).solution == "old"
 
 
 _TTL = 100.0

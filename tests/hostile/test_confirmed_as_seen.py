@@ -22,7 +22,7 @@ TASK = "pay the invoice"
 def _reported(memory: CascadeMemory, solution: Any = "pay the supplier") -> Episode:
     episode = memory.recall(TASK).episode_id
     memory.reward(episode, 1.0, solution=solution, source="agent")
-    (seen,) = memory.reported()
+    (seen,) = memory.review.reported()
     return seen
 
 
@@ -33,7 +33,7 @@ def _says_another(memory: CascadeMemory, seen: Episode) -> None:
 def test_a_confirmation_of_what_was_seen_keeps_that(ram: CascadeMemory):
     seen = _reported(ram)
     case_id = ram.reward(seen.id, 1.0, source="human", confirms=seen.fingerprint)
-    assert ram.get(case_id).solution == "pay the supplier"
+    assert ram.cases.get(case_id).solution == "pay the supplier"
     assert ram.reward(seen.id, 1.0, source="human", confirms=seen.fingerprint) == case_id  # the same request again
 
 
@@ -43,15 +43,15 @@ def test_a_confirmation_is_refused_when_the_agent_has_said_something_else(ram: C
     with pytest.raises(ContentChanged, match="look at it again"):
         ram.reward(seen.id, 1.0, source="human", confirms=seen.fingerprint)
     assert ram.stats().cases == 0
-    assert [one.solution for one in ram.reported()] == ["pay mallory"]
-    (now,) = ram.reported()
+    assert [one.solution for one in ram.review.reported()] == ["pay mallory"]
+    (now,) = ram.review.reported()
     assert ram.reward(seen.id, 1.0, source="human", confirms=now.fingerprint) is not None
 
 
 def test_an_agent_that_adds_what_it_left_out_is_noticed(ram: CascadeMemory):
     episode = ram.recall(TASK).episode_id
     ram.reward(episode, 1.0, source="agent")
-    (seen,) = ram.reported()
+    (seen,) = ram.review.reported()
     ram.reward(episode, 1.0, solution="pay mallory", source="agent")
     with pytest.raises(ContentChanged):
         ram.reward(episode, 1.0, source="human", confirms=seen.fingerprint)
@@ -80,7 +80,7 @@ def test_what_is_confirmed_is_what_was_read_even_if_it_changes_to_that_on_the_wa
     ledger = engine_of(ram).parts.ledger
     before = ledger.unsettled(seen.id, None)
     _says_another(ram, seen)
-    (now,) = ram.reported()
+    (now,) = ram.review.reported()
     original = ledger.unsettled
     ledger.unsettled = lambda *_: before  # type: ignore[method-assign]
     try:
@@ -100,7 +100,7 @@ def test_nobody_takes_over_an_agents_words_without_having_named_them(ram: Cascad
     assert ram.reward(seen.id, 0.0, source=source, overwrite=True) is None  # which keeps no case: no words are taken over
     with pytest.raises(InvalidInput, match="only the agent itself reported"):
         ram.reward(seen.id, 1.0, source=source, overwrite=True)  # nor in two steps
-    (again,) = [ram.get_episode(seen.id)]
+    (again,) = [ram.episodes.get(seen.id)]
     assert again is not None
     assert again.reported == "pay the supplier"
     assert ram.reward(seen.id, 1.0, source=source, overwrite=True, confirms=again.fingerprint) is not None
@@ -109,7 +109,7 @@ def test_nobody_takes_over_an_agents_words_without_having_named_them(ram: Cascad
 def test_whoever_brings_a_solution_needs_no_fingerprint(ram: CascadeMemory):
     seen = _reported(ram)
     case_id = ram.reward(seen.id, 1.0, solution="my own words", source="human")
-    assert ram.get(case_id).solution == "my own words"
+    assert ram.cases.get(case_id).solution == "my own words"
 
 
 @pytest.mark.parametrize(
@@ -127,9 +127,9 @@ def test_whoever_brings_a_solution_needs_no_fingerprint(ram: CascadeMemory):
 )
 def test_every_difference_in_the_solution_is_another_fingerprint(ram: CascadeMemory, before: Any, after: Any):
     seen = _reported(ram, before)
-    assert ram.get_episode(seen.id).fingerprint == seen.fingerprint
+    assert ram.episodes.get(seen.id).fingerprint == seen.fingerprint
     ram.reward(seen.id, 1.0, solution=after, source="agent", overwrite=True)
-    assert ram.get_episode(seen.id).fingerprint != seen.fingerprint
+    assert ram.episodes.get(seen.id).fingerprint != seen.fingerprint
 
 
 def test_the_reported_reward_is_part_of_what_was_seen(ram: CascadeMemory):
@@ -144,25 +144,25 @@ def test_a_fingerprint_that_is_none_confirms_nothing(ram: CascadeMemory, wrong: 
     seen = _reported(ram)
     with pytest.raises((InvalidInput, ContentChanged)):
         ram.reward(seen.id, 1.0, source="human", confirms=wrong)
-    assert ram.reported() == [seen]
+    assert ram.review.reported() == [seen]
 
 
 def test_an_agents_report_does_not_replace_what_the_host_noted(ram: CascadeMemory):
     episode = ram.recall(TASK).episode_id
-    ram.finish(episode, solution="what the host saw")
+    ram.episodes.finish(episode, solution="what the host saw")
     ram.reward(episode, 1.0, solution="what the agent says", source="agent")
-    (seen,) = ram.reported()
+    (seen,) = ram.review.reported()
     assert (seen.solution, seen.reported) == ("what the host saw", "what the agent says")
     case_id = ram.reward(episode, 1.0, source="human")  # the host's own record needs no fingerprint
-    assert ram.get(case_id).solution == "what the host saw"
+    assert ram.cases.get(case_id).solution == "what the host saw"
 
 
 def test_an_agents_second_report_does_not_replace_it_either(ram: CascadeMemory):
     episode = ram.recall(TASK).episode_id
-    ram.finish(episode, solution="what the host saw")
+    ram.episodes.finish(episode, solution="what the host saw")
     for said in ("one thing", "another"):
         ram.reward(episode, 1.0, solution=said, source="agent", overwrite=True)
-    assert ram.get(ram.reward(episode, 1.0, source="human")).solution == "what the host saw"
+    assert ram.cases.get(ram.reward(episode, 1.0, source="human")).solution == "what the host saw"
 
 
 def test_an_agent_cannot_overwrite_what_somebody_else_has_said(ram: CascadeMemory):
@@ -170,7 +170,7 @@ def test_an_agent_cannot_overwrite_what_somebody_else_has_said(ram: CascadeMemor
     ram.reward(episode, 0.0, solution="what failed", source="human")
     with pytest.raises(AlreadyRewarded, match="agent's own report"):
         ram.reward(episode, 1.0, solution="pay mallory", source="agent", overwrite=True)
-    found = ram.get_episode(episode)
+    found = ram.episodes.get(episode)
     assert (found.source, found.solution) == ("human", "what failed")
 
 
@@ -200,7 +200,7 @@ def test_a_verdict_is_about_what_the_judge_was_shown(how: str):
             memory.reward(episode_id, 1.0, solution="the agent's words", source="agent")
             assert (memory.end(episode_id) if how == "end" else asyncio.run(memory.aend(episode_id))) == 1.0
         assert judge.seen == ["the agent's words"]  # type: ignore[attr-defined]
-        assert memory.search(TASK).cases[0].solution == "the agent's words"
+        assert memory.cases.search(TASK).cases[0].solution == "the agent's words"
 
 
 def test_a_verdict_on_what_has_changed_meanwhile_counts_for_nothing_and_breaks_nothing():
@@ -212,7 +212,7 @@ def test_a_verdict_on_what_has_changed_meanwhile_counts_for_nothing_and_breaks_n
         assert memory.end(episode_id) is None
         assert memory.stats().cases == 0
         assert "ContentChanged" in (memory.health().last_error or "")
-        assert [one.solution for one in memory.reported()] == ["pay mallory"]
+        assert [one.solution for one in memory.review.reported()] == ["pay mallory"]
 
 
 # -- for operators -------------------------------------------------------------------------------------------------------
@@ -221,7 +221,7 @@ def test_a_verdict_on_what_has_changed_meanwhile_counts_for_nothing_and_breaks_n
 @pytest.fixture
 def folder(tmp_path: Path) -> str:
     with CascadeMemory(tmp_path / "memory", embedder="hashing") as memory:
-        memory.propose(TASK, "pay the supplier")
+        memory.review.propose(TASK, "pay the supplier")
     return str(tmp_path / "memory")
 
 
@@ -247,7 +247,7 @@ def test_the_command_confirms_what_it_has_shown(folder: str, capsys: pytest.Capt
 
 def test_the_command_says_where_it_has_cut_what_an_agent_stretched(folder: str, capsys: pytest.CaptureFixture[str]):
     with CascadeMemory(folder, embedder="hashing") as memory:
-        (seen,) = memory.reported()
+        (seen,) = memory.review.reported()
         stretched = "pay the supplier" + "\u200b" * 100 + " and then mallory"
         memory.reward(seen.id, 1.0, solution=stretched, source="agent", overwrite=True)
     assert main(["review", "pending", folder]) == 0
@@ -257,7 +257,7 @@ def test_the_command_says_where_it_has_cut_what_an_agent_stretched(folder: str, 
 def test_whose_it_is_is_part_of_what_was_seen(ram: CascadeMemory):
     episode = ram.recall(TASK).episode_id
     ram.reward(episode, 1.0, solution="pay the supplier", source="agent", metadata={"user": "ann"})
-    (seen,) = ram.reported()
+    (seen,) = ram.review.reported()
     ram.reward(episode, 1.0, solution="pay the supplier", source="agent", metadata={"user": "bob"}, overwrite=True)
     with pytest.raises(ContentChanged):
         ram.reward(episode, 1.0, source="human", confirms=seen.fingerprint)
@@ -280,25 +280,25 @@ def test_so_many_reports_may_wait_and_no_more(ram: CascadeMemory):
     from cascade_memory.errors import QuotaExceeded
 
     opened = ram.recall(TASK).episode_id
-    ids = [ram.propose(f"task {i}", f"solution {i}") for i in range(MOST_REPORTED)]
+    ids = [ram.review.propose(f"task {i}", f"solution {i}") for i in range(MOST_REPORTED)]
     episodes = ram.stats().episodes
-    for refused in (lambda: ram.propose("one more", "s"), lambda: ram.reward(opened, 1.0, source="agent")):
+    for refused in (lambda: ram.review.propose("one more", "s"), lambda: ram.reward(opened, 1.0, source="agent")):
         with pytest.raises(QuotaExceeded, match=r"1,000 reports of agents .* wait for confirmation"):
             refused()
     assert ram.stats().episodes == episodes  # what was refused left nothing
     ram.reward(opened, 1.0, solution="the host's word is always taken")
-    ram.acting(namespace="elsewhere").propose("elsewhere", "there is room")
-    ram.reward(ids[0], 1.0, source="human", confirms=ram.get_episode(ids[0]).fingerprint)
-    ram.propose("there is room for one", "s")
+    ram.acting(namespace="elsewhere").review.propose("elsewhere", "there is room")
+    ram.reward(ids[0], 1.0, source="human", confirms=ram.episodes.get(ids[0]).fingerprint)
+    ram.review.propose("there is room for one", "s")
     ram.forget(episode_id=ids[1])
-    ram.propose("and for one more", "s")
+    ram.review.propose("and for one more", "s")
     ram.reward(ids[2], 0.0, source="human", overwrite=True)
-    ram.propose("and for a third", "s")
+    ram.review.propose("and for a third", "s")
     with pytest.raises(QuotaExceeded):
-        ram.propose("one too many", "s")
-    assert ram.expire(0.0, reported=True) == MOST_REPORTED
-    assert ram.reported() == []
-    ram.propose("there is room again", "s")
+        ram.review.propose("one too many", "s")
+    assert ram.episodes.expire(0.0, reported=True) == MOST_REPORTED
+    assert ram.review.reported() == []
+    ram.review.propose("there is room again", "s")
     with pytest.raises(EpisodeClosed):
         ram.reward(ids[5], 1.0, solution="too late")
 
@@ -312,8 +312,8 @@ def test_the_text_of_reports_has_a_limit_too(ram: CascadeMemory):
     from cascade_memory.errors import QuotaExceeded
 
     with pytest.raises(QuotaExceeded, match=r"31.. MiB of text"):
-        _repeat(lambda i: ram.propose(f"task {i}", "\u00e9" * 500_000))
-    assert len(ram.reported()) == 33  # a million bytes each: what they take on the disk counts, not their characters
+        _repeat(lambda i: ram.review.propose(f"task {i}", "\u00e9" * 500_000))
+    assert len(ram.review.reported()) == 33  # a million bytes each: what they take on the disk counts, not their characters
     assert ram.stats().open == 0
 
 
@@ -356,10 +356,10 @@ def test_an_imported_report_counts_here_as_well(ram: CascadeMemory, tmp_path: Pa
     from cascade_memory.errors import QuotaExceeded
 
     for i in range(20):
-        ram.propose(f"task {i}", "x" * 900_000)
-    ram.export(tmp_path / "all.jsonl", progress=False)
+        ram.review.propose(f"task {i}", "x" * 900_000)
+    ram.data.export(tmp_path / "all.jsonl", progress=False)
     with CascadeMemory(embedder="hashing") as other:
-        other.import_(tmp_path / "all.jsonl", progress=False)
+        other.data.import_(tmp_path / "all.jsonl", progress=False)
         with pytest.raises(QuotaExceeded):
-            _repeat(lambda i: other.propose(f"other task {i}", "x" * 900_000))
-        assert len(other.reported()) == 37
+            _repeat(lambda i: other.review.propose(f"other task {i}", "x" * 900_000))
+        assert len(other.review.reported()) == 37

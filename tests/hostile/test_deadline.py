@@ -116,7 +116,7 @@ def test_a_folder_opens_behind_a_stopped_writer(tmp_path: Path):
 
 
 def test_an_import_from_a_slow_pipe_holds_nobody_up(folder_memory: CascadeMemory, tmp_path: Path):
-    folder_memory.export(tmp_path / "all", progress=False)
+    folder_memory.data.export(tmp_path / "all", progress=False)
     lines = [line.replace("task ", "other task ") for line in (tmp_path / "all").read_text().splitlines()]
     halfway, go_on = threading.Event(), threading.Event()
 
@@ -127,7 +127,7 @@ def test_an_import_from_a_slow_pipe_holds_nobody_up(folder_memory: CascadeMemory
                 go_on.wait(60)
             yield line
 
-    importing = threading.Thread(target=lambda: folder_memory.import_(slowly(), progress=False))
+    importing = threading.Thread(target=lambda: folder_memory.data.import_(slowly(), progress=False))
     importing.start()
     halfway.wait(30)
     found, waited = _recalls(folder_memory)
@@ -136,12 +136,12 @@ def test_an_import_from_a_slow_pipe_holds_nobody_up(folder_memory: CascadeMemory
     importing.join(60)
     assert all(one.error is None and len(one.cases) == 1 for one in found)
     assert max(waited) < _DEADLINE + _SLACK
-    assert folder_memory.get(added).solution == "at once"
+    assert folder_memory.cases.get(added).solution == "at once"
 
 
 def test_a_pipe_that_breaks_in_the_middle_leaves_nothing(ram: CascadeMemory, tmp_path: Path):
     ram.add([(f"task {i}", "s") for i in range(10)], progress=False)
-    ram.export(tmp_path / "all", progress=False)
+    ram.data.export(tmp_path / "all", progress=False)
     lines = (tmp_path / "all").read_text().splitlines()
 
     def broken() -> Iterator[str]:
@@ -150,9 +150,9 @@ def test_a_pipe_that_breaks_in_the_middle_leaves_nothing(ram: CascadeMemory, tmp
 
     with CascadeMemory(embedder="hashing") as other:
         with pytest.raises(OSError, match="pipe broke"):
-            other.import_(broken(), progress=False)
+            other.data.import_(broken(), progress=False)
         assert other.stats().cases == 0
-        assert other.import_(lines, progress=False) > 0
+        assert other.data.import_(lines, progress=False) > 0
 
 
 # -- the embedder --------------------------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ def test_a_recall_that_nobody_waited_for_shows_nothing_under_the_id_that_was_giv
             memory.recall("task", episode_id="run-1")
         embedder.go_on.set()
         wait_until(lambda: not engine_of(memory).attempts.note_stuck())
-        assert memory.get_episode("run-1") is None
+        assert memory.episodes.get("run-1") is None
         assert memory.reward("run-1", 1.0) is None
 
 

@@ -90,7 +90,7 @@ def test_whatever_reads_an_edited_row_answers_or_names_the_doctor_who_mends_it(p
             continue
         try:
             _all_answer(memory, ids, place, found, mended=False, web=tried % 4 == 0)
-            looked = memory.examine(fix=True)
+            looked = memory.data.examine(fix=True)
             found += [f"unfixed: {one.detail}" for one in looked if not one.ok and one.name not in ("free disk", "vectors")]
             _all_answer(memory, ids, place, found, mended=True, web=False)
         finally:

@@ -47,9 +47,9 @@ def _use(folder: Path) -> None:
             recall = memory.recall("task 3 of kind 3")
             assert recall.error is None or "embedder" in recall.error
             memory.reward(recall.episode_id, 1.0, solution="solution 3", ticket=recall.ticket)
-            for verb in (memory.stats, memory.health, memory.expired, memory.namespaces):
+            for verb in (memory.stats, memory.health, memory.cases.expired, memory.data.namespaces):
                 verb()
-            memory.examine(fix=True)
+            memory.data.examine(fix=True)
     finally:
         memory.close()
 
@@ -95,7 +95,7 @@ def test_counts_whose_sum_is_beyond_all_are_mended(tmp_path: Path):
     with contextlib.closing(opened(tmp_path)) as memory:
         with pytest.raises(StoreCorrupt, match="doctor --fix"):
             memory.stats()
-        memory.examine(fix=True)
+        memory.data.examine(fix=True)
         assert memory.stats().cases
 
 
@@ -121,7 +121,7 @@ before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for use in (
     lambda: restore(place, place / "restored"),
     lambda: opened(place),
-    lambda: opened(None).import_(place / "export.jsonl"),
+    lambda: opened(None).data.import_(place / "export.jsonl"),
 ):
     try:
         use()
@@ -140,7 +140,7 @@ def test_facts_and_lines_without_end_are_not_read(tmp_path: Path, name: str):
     filled(tmp_path)
     _edit(tmp_path, name, "CAST(zeroblob(80000000) AS TEXT)")
     memory = opened(None)
-    memory.export(tmp_path / "export.jsonl")
+    memory.data.export(tmp_path / "export.jsonl")
     memory.close()
     with (tmp_path / "export.jsonl").open("a") as file:
         file.write('{"kind": "case", "query": "')
@@ -158,7 +158,7 @@ def test_lines_that_are_given_one_by_one_have_the_same_limit():
     memory = opened(None)
     lines = iter(["x" * 17_000_000])
     with pytest.raises(CascadeError, match=r"line 1 has more than 16,777,216 characters; nothing was imported"):
-        memory.import_(lines)
+        memory.data.import_(lines)
     memory.close()
 
 

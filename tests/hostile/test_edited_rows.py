@@ -46,7 +46,7 @@ def test_it_is_served_mended_and_opened_again(tmp_path: Path, what: str):
             recall = memory.recall("task 3 of kind 3")
             assert recall.error is None
             assert memory.reward(recall.episode_id, 1.0, solution="fix 3")
-            memory.examine(fix=True)
+            memory.data.examine(fix=True)
             engine_of(memory).failures.clear()  # what could not be learned until it was mended
             check_serves(memory, ids)
         finally:
@@ -73,6 +73,6 @@ def test_the_beginning_of_a_solution_that_is_no_text_keeps_nothing_from_being_le
     memory.close()
     _edit(tmp_path / "memory", f"UPDATE cases SET head = {head} WHERE key = {case}")
     memory = opened(tmp_path / "memory")
-    memory.refit()
+    memory.data.refit()
     assert state_of(memory).policy.rewards == 10
     memory.close()

@@ -86,7 +86,7 @@ def test_what_is_acknowledged_during_a_reindex_is_in_the_folder_with_the_new_vec
     np.testing.assert_allclose(np.stack([vector for _, vector in stored.values()]), expected, atol=1e-5)
     with CascadeMemory(folder, embedder=Slow(), learn="inline") as memory:
         assert memory.recall("old task 3").error is None
-        wrong = [(check.name, check.detail) for check in memory.examine() if not check.ok]
+        wrong = [(check.name, check.detail) for check in memory.data.examine() if not check.ok]
         assert not wrong
 
 
@@ -165,19 +165,19 @@ def test_the_doctor_finds_vectors_that_another_embedder_made(tmp_path: Path):
     folder = tmp_path / "memory"
     with CascadeMemory(folder, embedder="hashing", learn="inline") as memory:
         memory.add([(f"task {i}", f"s{i}") for i in range(40)])
-        assert {check.name: check.ok for check in memory.examine()}["vectors"]
+        assert {check.name: check.ok for check in memory.data.examine()}["vectors"]
     ledger = SQLiteLedger(folder / "ledger.sqlite3")
     with ledger.connections.write(durable=True) as connection:
         other = embed_with(Slow(), ["anything"])[0].tobytes()
         connection.execute("UPDATE case_vector SET vector = ? WHERE key > 35", (other,))
     ledger.close()
     with CascadeMemory(folder, embedder="hashing", learn="inline") as memory:
-        (found,) = [check for check in memory.examine() if check.name == "vectors"]
+        (found,) = [check for check in memory.data.examine() if check.name == "vectors"]
         assert not found.ok
         assert "cascade-memory data reindex" in found.detail
     reindex(folder, "hashing", progress=False)
     with CascadeMemory(folder, embedder="hashing", learn="inline") as memory:
-        assert all(check.ok for check in memory.examine())
+        assert all(check.ok for check in memory.data.examine())
 
 
 def test_the_doctor_finds_vectors_of_another_length(tmp_path: Path):
@@ -189,7 +189,7 @@ def test_the_doctor_finds_vectors_of_another_length(tmp_path: Path):
         connection.execute("UPDATE episode_vector SET vector = ?", (np.ones(16, np.float32).tobytes(),))
     ledger.close()
     with CascadeMemory(folder, embedder="hashing", learn="inline") as memory:
-        (found,) = [check for check in memory.examine() if check.name == "vectors"]
+        (found,) = [check for check in memory.data.examine() if check.name == "vectors"]
         assert not found.ok
         assert "their length differs" in found.detail
 
@@ -202,8 +202,8 @@ def test_expired_cases_get_their_new_vectors_too(tmp_path: Path):
             connection.execute("UPDATE cases SET verified_run = verified_run - 4000")
         state_of(memory).next_look = 0.0
         memory.recall("task")
-        assert [one.id for one in memory.expired()] == [case]
+        assert [one.id for one in memory.cases.expired()] == [case]
     reindex(folder, Slow(), progress=False)
     with CascadeMemory(folder, embedder=Slow(), learn="inline") as memory:
-        assert memory.bring_back() == [case]
-        assert memory.search("task").explain().candidates[0].similarity == pytest.approx(1.0)
+        assert memory.cases.bring_back() == [case]
+        assert memory.cases.search("task").explain().candidates[0].similarity == pytest.approx(1.0)

@@ -50,6 +50,6 @@ def test_what_is_acknowledged_stands_after_the_last_emptying_or_went_with_one(ki
         # And nothing is there that nobody was told of, but for what an emptying made an error of.
         assert set(there) <= said.ids()
         assert state_of(again).index.count == len(there)
-        assert all(check.ok for check in again.examine())
+        assert all(check.ok for check in again.data.examine())
     for _, sentence in said.refused:  # an episode that went between its recall and its reward
         assert "UnknownEpisode" in sentence, sentence

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from extreme_calls import LONGEST, drawn, some
 from extreme_values import EXTREME, Hostile, HostileText, deep, endless
+from inside import verb_of, verbs
 from whole_memory import assert_whole
 
 from cascade_memory import CascadeMemory, Step, Tickets, Trajectory, WarningOptions
@@ -28,8 +29,8 @@ pytestmark = pytest.mark.fuzz
 
 # They take no value to store, end the memory, take what only adapters pass, or write files of the caller's.
 _LEFT_OUT = {
-    *("close", "end_episode", "will_recall", "note_failure", "sign_code", "redeem_code", "as_stored", "shares_engine_with"),
-    *("backup", "export", "import_", "inspect", "refit", "rebuild", "stand_aside", "warm", "examine", "find_secrets"),
+    *("acting", "close", "inspect", "warm", "episodes.conclude", "episodes.begin", "episodes.as_stored"),
+    *("sources.sign_code", "sources.redeem_code"),
 }
 _FLAGS = {"everything", "purge", "dry_run", "progress", "everywhere", "newest_first", "reported", "order", "self"}
 _GIVEN: dict[str, Any] = {
@@ -40,7 +41,7 @@ _GIVEN: dict[str, Any] = {
 
 
 def _verbs() -> list[str]:
-    return [name for name in dir(CascadeMemory) if name not in _LEFT_OUT and inspect.isfunction(getattr(CascadeMemory, name))]
+    return [name for name in verbs() if name not in _LEFT_OUT and not name.startswith("data.")]
 
 
 def _calls() -> list[tuple[str, str, str]]:
@@ -48,8 +49,7 @@ def _calls() -> list[tuple[str, str, str]]:
     return [
         (verb, parameter, label)
         for verb in _verbs()
-        if not verb.startswith("_")
-        for parameter in inspect.signature(getattr(CascadeMemory, verb)).parameters
+        for parameter in inspect.signature(verbs()[verb]).parameters
         if parameter not in _FLAGS
         for label in EXTREME
     ]
@@ -57,7 +57,7 @@ def _calls() -> list[tuple[str, str, str]]:
 
 def _arguments(memory: CascadeMemory, verb: str, parameter: str, value: object) -> dict[str, Any]:
     options: dict[str, Any] = {parameter: value}
-    for name, one in inspect.signature(getattr(memory, verb)).parameters.items():
+    for name, one in inspect.signature(verb_of(memory, verb)).parameters.items():
         needed = one.default is one.empty or (verb == "add" and name in ("solution", "metadata"))
         if name == parameter or not needed:
             continue
@@ -107,7 +107,7 @@ def test_a_verb_refuses_an_extreme_value_or_stores_it_for_good(tmp_path: Path, s
         found: dict[str, str] = {}
         for verb, parameter, label in drawn(calls, seed):
             options = _arguments(memory, verb, parameter, EXTREME[label])
-            if wrong := _wrong(lambda verb=verb, options=options: getattr(memory, verb)(**options)):
+            if wrong := _wrong(lambda verb=verb, options=options: verb_of(memory, verb)(**options)):
                 found[f"{verb}({parameter}={label})"] = wrong
         assert found == {}
         assert_whole(memory, tmp_path)
@@ -158,7 +158,7 @@ def test_what_has_no_end_is_not_read_to_its_end(ram: CascadeMemory, monkeypatch:
     for use in (
         lambda: ram.add(("q", "s") for _ in endless()),
         lambda: ram.forget(str(i) for i in endless()),
-        lambda: ram.bring_back(str(i) for i in endless()),
+        lambda: ram.cases.bring_back(str(i) for i in endless()),
         lambda: Trajectory(Step(action="a") for _ in endless()),
         lambda: Step(action="a", arguments=EXTREME["endless"]),
     ):

@@ -92,7 +92,7 @@ def test_what_links_lead_to_does_not_get_into_a_backup_or_out_of_one(on_disk: On
     memory = on_disk()
     (folder / "snapshots" / "policy-1-0000000000000098.npz").symlink_to(secret)
     (folder / "snapshots" / "notes.txt").write_text("somebody's")
-    memory.backup(tmp_path / "backup")
+    memory.data.backup(tmp_path / "backup")
     (copied,) = (tmp_path / "backup" / "snapshots").iterdir()
     assert copied.read_bytes() == (folder / "snapshots" / copied.name).read_bytes()
     (tmp_path / "backup" / "snapshots" / "policy-1-0000000000000097.npz").symlink_to(secret)
@@ -135,8 +135,8 @@ def test_a_row_that_cannot_be_used_is_refused_in_a_backup_and_mended_where_it_st
     sql(folder, ROWS[row])
     memory = on_disk()
     assert memory.recall("task 2 of kind 2").error is None
-    assert [check.name for check in memory.examine() if not check.ok][:1] == ["rows that cannot be used"]
-    mended = {check.name: check for check in memory.examine(fix=True)}
+    assert [check.name for check in memory.data.examine() if not check.ok][:1] == ["rows that cannot be used"]
+    mended = {check.name: check for check in memory.data.examine(fix=True)}
     assert mended["rows that cannot be used"].detail.startswith("mended: ")
     assert all(check.ok for check in mended.values())
     assert memory.stats().cases >= 8  # nothing but the row that was hit
@@ -144,7 +144,7 @@ def test_a_row_that_cannot_be_used_is_refused_in_a_backup_and_mended_where_it_st
     assert recall.error is None
     assert memory.reward(recall.episode_id, 1.0, solution="solution 3")
     memory.forget(memory.add("new", "case"))
-    memory.backup(tmp_path / "again")
+    memory.data.backup(tmp_path / "again")
 
 
 def test_the_newest_episode_of_a_conversation_is_found_though_its_text_is_no_text(on_disk: OnDisk, tmp_path: Path):
@@ -152,7 +152,7 @@ def test_the_newest_episode_of_a_conversation_is_found_though_its_text_is_no_tex
     episode = memory.recall("task", thread_id="mine").episode_id
     memory.close()
     sql(tmp_path / "memory", "UPDATE episode SET query = CAST(x'74ff' AS TEXT)")
-    found = on_disk().latest("mine")
+    found = on_disk().episodes.latest("mine")
     assert found is not None
     assert (found.id, found.query) == (episode, "t\N{REPLACEMENT CHARACTER}")
 
@@ -167,9 +167,9 @@ def test_a_case_keeps_what_it_says_where_only_numbers_were_lost(folder: Path, on
     assert memory.recall("task 1 of kind 1").error is None
     assert memory.health().failures["rows"] == 1
     cases = memory.stats().cases
-    memory.examine(fix=True)
+    memory.data.examine(fix=True)
     assert memory.stats().cases == cases
-    assert memory.search("task 1 of kind 1").cases[0].similarity == pytest.approx(1.0, abs=1e-5)
+    assert memory.cases.search("task 1 of kind 1").cases[0].similarity == pytest.approx(1.0, abs=1e-5)
 
 
 @pytest.mark.slow
@@ -192,7 +192,7 @@ def test_a_backup_touches_no_folder_of_somebody_else(on_disk: OnDisk, tmp_path: 
     memory.add("q", "s")
     (tmp_path / "nightly.unfinished").mkdir()
     (tmp_path / "nightly.unfinished" / "mine").write_text("mine")
-    memory.backup(tmp_path / "nightly")
+    memory.data.backup(tmp_path / "nightly")
     assert (tmp_path / "nightly.unfinished" / "mine").read_text() == "mine"
     assert sorted(file.name for file in tmp_path.iterdir()) == ["memory", "nightly", "nightly.unfinished"]
 
@@ -207,7 +207,7 @@ def test_of_two_backups_at_once_to_one_place_exactly_one_succeeds(on_disk: OnDis
         def take(target: Path = target, results: list[object] = results, start: threading.Barrier = start) -> None:
             start.wait()
             try:
-                results.append(memory.backup(target))
+                results.append(memory.data.backup(target))
             except InvalidInput as error:
                 results.append(str(error))
 
@@ -234,9 +234,9 @@ def test_an_export_that_fails_leaves_what_was_there(on_disk: OnDisk, tmp_path: P
 
     monkeypatch.setattr(engine_of(memory).parts.ledger.archive, "dump", broken)
     with pytest.raises(StoreUnwritable):
-        memory.export(target)
+        memory.data.export(target)
     assert target.read_text() == "the one of yesterday"
     monkeypatch.undo()
-    memory.export(target)
+    memory.data.export(target)
     assert target.read_text().count("\n") == 4  # the header, two cases, and the entry of the audit log
     assert sorted(file.name for file in tmp_path.iterdir()) == ["export.jsonl", "memory"]

@@ -129,4 +129,4 @@ def test_a_verification_that_comes_at_the_last_moment_keeps_the_case(ram: Cascad
 
     monkeypatch.setattr(forgetting, "offering", slowly)
     assert ram.forget(where={"user": "ann"}).cases == 0
-    assert ram.get(case_id).metadata == {"user": "bob"}
+    assert ram.cases.get(case_id).metadata == {"user": "bob"}

@@ -48,12 +48,12 @@ def test_five_people_verified_one_pair_and_each_goes_alone(ram: CascadeMemory, w
     (case_id,) = ids
     for left, person in zip(range(4, 0, -1), _PEOPLE, strict=False):
         assert ram.forget(where={"user": person}).cases == 0
-        case = ram.get(case_id)
+        case = ram.cases.get(case_id)
         first = _PEOPLE[len(_PEOPLE) - left]
         assert (case.copies, case.metadata) == (left, {"user": first, "tags": [f"{first}-2", f"{first}-1"]})
         assert _rows(ram, person) == []
-        assert ram.search(TASK, where={"user": first}).cases[0].id == case_id
-        assert not ram.search(TASK, where={"user": person}).cases
+        assert ram.cases.search(TASK, where={"user": first}).cases[0].id == case_id
+        assert not ram.cases.search(TASK, where={"user": person}).cases
     assert ram.forget(where={"user": "emil"}).cases == 1
     assert ram.stats().cases == 0
 
@@ -63,18 +63,18 @@ def test_the_last_to_come_goes_first(ram: CascadeMemory):
         case_id = _verify(ram, person, way)
     for person in reversed(_PEOPLE[1:]):
         ram.forget(where={"user": person})
-        assert ram.get(case_id).metadata["user"] == "ann"
+        assert ram.cases.get(case_id).metadata["user"] == "ann"
         assert _rows(ram, person) == []
-    assert ram.get(case_id).copies == 1
+    assert ram.cases.get(case_id).copies == 1
 
 
 def test_the_case_says_from_whom_it_is_now(ram: CascadeMemory):
     ram.add(TASK, SOLVED, metadata={"user": "ann"}, source="host")
     episode = ram.recall(TASK).episode_id
     case_id = ram.reward(episode, 1.0, solution=SOLVED, source="human")
-    before = ram.get(case_id)
+    before = ram.cases.get(case_id)
     ram.forget(where={"user": "ann"})
-    after = ram.get(case_id)
+    after = ram.cases.get(case_id)
     assert (before.episode_id, before.source) == (None, "host")
     assert (after.episode_id, after.source, after.metadata) == (episode, "human", {})
     assert after.created_at > before.created_at
@@ -91,9 +91,9 @@ def test_what_only_the_forgotten_wrote_into_a_trajectory_goes_as_well(ram: Casca
     assert ram.add(TASK, walk("bob's"), metadata={"user": "bob"}) == case_id
     assert ram.add(TASK, walk("ann's"), metadata={"user": "carl"}) == case_id  # carl's own words, like hers
     ram.forget(where={"user": "ann"})
-    assert ram.get(case_id).solution == walk("bob's")
+    assert ram.cases.get(case_id).solution == walk("bob's")
     ram.forget(where={"user": "bob"})
-    assert ram.get(case_id).solution == walk("ann's")
+    assert ram.cases.get(case_id).solution == walk("ann's")
     assert _rows(ram, "bob") == []
 
 
@@ -112,9 +112,9 @@ def test_a_withdrawn_verification_vouches_for_nothing(ram: CascadeMemory):
     second = ram.recall(TASK, metadata={"user": "bob"}).episode_id
     ram.reward(second, 1.0, solution=SOLVED)
     ram.reward(first, 0.0, overwrite=True)  # she was wrong: the case is bob's now
-    assert (ram.get(case_id).metadata, ram.get(case_id).copies) == ({"user": "bob"}, 1)
+    assert (ram.cases.get(case_id).metadata, ram.cases.get(case_id).copies) == ({"user": "bob"}, 1)
     ram.forget(where={"user": "ann"})
-    assert ram.get(case_id).copies == 1
+    assert ram.cases.get(case_id).copies == 1
     assert _rows(ram, "ann") == []
     ram.forget(where={"user": "bob"})
     assert ram.stats().cases == 0
@@ -132,22 +132,22 @@ def test_an_episode_is_found_by_what_its_recall_was_told_however_it_ended(ram: C
     mine = ram.recall("ann's secret", metadata={"user": "ann", "tags": ["x", "y"]}).episode_id
     other = ram.recall("bob's secret", metadata={"user": "bob"}).episode_id
     if ending == "noted":
-        ram.finish(mine, solution="ann's answer")
+        ram.episodes.finish(mine, solution="ann's answer")
     elif ending == "discarded":
-        ram.discard(mine)
+        ram.episodes.discard(mine)
     elif ending == "expired":
         time.sleep(0.001)
-        assert ram.expire(0.0) == 2
+        assert ram.episodes.expire(0.0) == 2
     elif ending == "failed":
         ram.reward(mine, 0.0, solution="ann's answer")
     elif ending.startswith("reported"):
         ram.reward(mine, 1.0, solution="ann's answer", source="agent")
         if ending.endswith("expired"):
             time.sleep(0.001)
-            ram.expire(0.0, reported=True)
+            ram.episodes.expire(0.0, reported=True)
     assert ram.forget(where={"tags": "y"}).episodes == 1
-    assert ram.get_episode(mine) is None
-    assert ram.get_episode(other) is not None
+    assert ram.episodes.get(mine) is None
+    assert ram.episodes.get(other) is not None
     assert _rows(ram, "ann") == []
 
 
@@ -155,17 +155,17 @@ def test_what_a_recall_was_told_goes_on_to_the_outcome_and_its_case(ram: Cascade
     episode = ram.recall(TASK, metadata={"user": "ann", "shop": "north"}).episode_id
     ram.recall("a further look", episode_id=episode, metadata={"shop": "south"})
     case_id = ram.reward(episode, 1.0, solution=SOLVED, metadata={"tool": "key"})
-    assert ram.get(case_id).metadata == {"user": "ann", "shop": "south", "tool": "key"}
-    assert ram.get_episode(episode).metadata == ram.get(case_id).metadata
+    assert ram.cases.get(case_id).metadata == {"user": "ann", "shop": "south", "tool": "key"}
+    assert ram.episodes.get(episode).metadata == ram.cases.get(case_id).metadata
     for where in ({"shop": "north"}, {"user": "ann"}):
-        assert ram.search(TASK, where=where).cases == () or where == {"user": "ann"}
+        assert ram.cases.search(TASK, where=where).cases == () or where == {"user": "ann"}
     assert ram.forget(where={"shop": "north"}).episodes == 1  # said once: the episode has to do with it
 
 
 def test_a_session_and_a_proposal_can_be_somebodys_too(ram: CascadeMemory):
     with ram.episode(TASK, metadata={"user": "ann"}) as episode:
         episode.solution = SOLVED
-    ram.propose("another task", "done", metadata={"user": "ann"})
+    ram.review.propose("another task", "done", metadata={"user": "ann"})
     assert ram.forget(where={"user": "ann"}).episodes == 2
     assert ram.stats().episodes == 0
 
@@ -175,14 +175,14 @@ def test_it_travels_with_an_export(ram: CascadeMemory, tmp_path: Path):
     _verify(ram, "bob", "added")
     _verify(ram, "carl", "recalled")
     open_one = ram.recall("dora's secret", metadata={"user": "dora"}).episode_id
-    ram.export(tmp_path / "all.jsonl", progress=False)
+    ram.data.export(tmp_path / "all.jsonl", progress=False)
     with CascadeMemory(embedder="hashing") as other:
-        other.import_(tmp_path / "all.jsonl", progress=False)
+        other.data.import_(tmp_path / "all.jsonl", progress=False)
         for person, first in (("ann", "bob"), ("bob", "carl")):
             other.forget(where={"user": person})
-            assert other.get(case_id).metadata == {"user": first, "tags": [f"{first}-2", f"{first}-1"]}
+            assert other.cases.get(case_id).metadata == {"user": first, "tags": [f"{first}-2", f"{first}-1"]}
         assert other.forget(where={"user": "dora"}).episodes == 1
-        assert other.get_episode(open_one) is None
+        assert other.episodes.get(open_one) is None
         assert _rows(other, "dora") + _rows(other, "ann") + _rows(other, "bob") == []
 
 
@@ -197,7 +197,7 @@ def test_after_a_purge_no_file_knows_her_while_the_case_stays(on_disk: Callable[
     receipt = memory.forget(where={"user": secret}, purge=True)
     assert (receipt.purged, receipt.stale) == (True, ())
     assert _files_with(tmp_path, secret) == []
-    assert memory.get(case_id).metadata == {"user": "bob"}
+    assert memory.cases.get(case_id).metadata == {"user": "bob"}
     memory.close()
     assert _files_with(tmp_path, secret) == []
 
@@ -210,7 +210,7 @@ def test_chroma_says_whose_word_it_is_now_without_a_purge(on_disk: Callable[...,
     memory.sync()
     memory.forget(where={"user": "ann"})
     memory.sync()
-    assert all(check.ok for check in memory.examine())
+    assert all(check.ok for check in memory.data.examine())
     memory.close()
     found = chromadb.PersistentClient(str(tmp_path / "memory" / "chroma")).get_collection("default").get()
     told = dict(zip(found["ids"], found["metadatas"] or [], strict=True))
@@ -233,9 +233,9 @@ def test_an_old_ledger_does_not_know_who_else_added_a_case(on_disk: Callable[...
     memory.close()
     _set_back(tmp_path / "memory" / "ledger.sqlite3")
     memory = on_disk()
-    assert memory.get(case_id).copies == 2
+    assert memory.cases.get(case_id).copies == 2
     assert memory.forget(where={"user": "ann"}).cases == 1
-    assert memory.get(kept).metadata == {"user": "bob"}  # his episode was written down even then
+    assert memory.cases.get(kept).metadata == {"user": "bob"}  # his episode was written down even then
     assert _rows(memory, "ann") == []
 
 
@@ -272,17 +272,17 @@ def test_what_the_forgotten_counted_is_taken_back(ram: CascadeMemory):
     ids = [ram.add(f"task {i} of some kind", f"solution {i}") for i in range(5)]
     honest = ram.recall("task 0 of some kind").episode_id
     ram.reward(honest, 1.0)
-    before = {case_id: (ram.get(case_id).shown, ram.get(case_id).succeeded) for case_id in ids}
+    before = {case_id: (ram.cases.get(case_id).shown, ram.cases.get(case_id).succeeded) for case_id in ids}
     for i in range(30):
         episode = ram.recall(f"task {i % 5} of some kind", metadata={"user": "mallory"}).episode_id
         ram.reward(episode, 0.3)
         if i % 3 == 0:
             ram.reward(episode, 0.9, overwrite=True)  # withdrawn outcomes were taken back then: not twice
-    assert {case_id: (ram.get(case_id).shown, ram.get(case_id).succeeded) for case_id in ids} != before
+    assert {case_id: (ram.cases.get(case_id).shown, ram.cases.get(case_id).succeeded) for case_id in ids} != before
     ram.forget(where={"user": "mallory"})
     for case_id in ids:
-        assert ram.get(case_id).shown == before[case_id][0]
-        assert ram.get(case_id).succeeded == pytest.approx(before[case_id][1])
+        assert ram.cases.get(case_id).shown == before[case_id][0]
+        assert ram.cases.get(case_id).succeeded == pytest.approx(before[case_id][1])
 
 
 def test_forgetting_everything_and_the_doctor_know_the_new_rows(ram: CascadeMemory):
@@ -294,15 +294,15 @@ def test_forgetting_everything_and_the_doctor_know_the_new_rows(ram: CascadeMemo
         connection.execute("INSERT INTO addition VALUES (77, 1, 999, 'host', 0, '{}', NULL, NULL, NULL)")
         connection.execute("INSERT INTO addition_field VALUES (1, 'user', 'ann', 77)")
         connection.execute("INSERT INTO episode_field VALUES (1, 'user', 'ann', 999)")
-    assert not all(check.ok for check in ram.examine())
-    ram.examine(fix=True)
-    assert all(check.ok for check in ram.examine())
+    assert not all(check.ok for check in ram.data.examine())
+    ram.data.examine(fix=True)
+    assert all(check.ok for check in ram.data.examine())
     assert _rows(ram, "ann") == []
 
 
 @pytest.mark.parametrize("metadata", [{"user": object()}, "ann", {"#id": "x"}, {"user": None}])
 def test_metadata_that_cannot_be_kept_is_refused_before_anything_is_written(ram: CascadeMemory, metadata: Any):
-    for call in (lambda: ram.recall(TASK, metadata=metadata), lambda: ram.propose(TASK, SOLVED, metadata=metadata)):
+    for call in (lambda: ram.recall(TASK, metadata=metadata), lambda: ram.review.propose(TASK, SOLVED, metadata=metadata)):
         with pytest.raises(ValueError, match="metadata"):
             call()
     assert ram.stats().episodes == 0

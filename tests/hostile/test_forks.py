@@ -64,7 +64,7 @@ def test_a_child_forked_during_writes_opens_the_folder(tmp_path: Path):
     writers.close()
     with CascadeMemory(tmp_path / "memory", embedder="hashing") as memory:
         for case in [*cases, *said.ids()]:
-            assert memory.get(case)
+            assert memory.cases.get(case)
         assert engine_of(memory).parts.ledger.maintenance.integrity() == "ok"
 
 
@@ -123,7 +123,7 @@ def test_a_child_forked_during_recalls_opens_the_folder(tmp_path: Path):
     def read() -> None:
         while not stop.is_set():
             memory.stats()
-            memory.get(case)
+            memory.cases.get(case)
 
     case = memory.add("task", "solution")
     readers = [threading.Thread(target=read) for _ in range(4)]
@@ -157,7 +157,7 @@ def test_workers_of_multiprocessing_that_are_forked_work(tmp_path: Path):
     writers.stop()
     writers.close()
     with CascadeMemory(tmp_path / "memory", embedder="hashing") as memory:
-        assert memory.search(f"task of {workers[0].pid}").cases
+        assert memory.cases.search(f"task of {workers[0].pid}").cases
 
 
 def test_what_a_child_stored_is_there_when_its_parent_closed_first(tmp_path: Path):
@@ -191,7 +191,7 @@ def test_what_a_child_stored_is_there_when_its_parent_closed_first(tmp_path: Pat
     cases = [case for line in lines for case in line.split()]
     assert len(cases) == 21
     with CascadeMemory(folder, embedder="hashing") as again:
-        assert all(again.get(case) for case in cases)
+        assert all(again.cases.get(case) for case in cases)
 
 
 def test_the_parents_memory_is_refused_in_the_child_as_before(tmp_path: Path):

@@ -120,7 +120,7 @@ def test_no_edited_row_makes_a_recall_fail(place: Path):
             try:
                 recall = memory.recall("task 3 of kind 3")
                 assert recall.error is None, recall.error
-                memory.examine(fix=True)
+                memory.data.examine(fix=True)
                 engine_of(memory).failures.clear()  # what could not be learned until it was mended
                 check_serves(memory, ids - may_go)
             finally:
@@ -137,7 +137,7 @@ def test_no_edited_row_makes_a_recall_fail(place: Path):
 def test_no_export_brings_in_what_cannot_be_used(place: Path):
     filled(place / "base")
     source, text = opened(place / "base"), io.StringIO()
-    source.export(text)
+    source.data.export(text)
     source.close()
     lines, canary = text.getvalue().splitlines(), Canary(place)
 
@@ -149,7 +149,7 @@ def test_no_export_brings_in_what_cannot_be_used(place: Path):
             memory = opened(None)
             mine, before = memory.add("my own task", "my own solution"), memory.stats()
             try:
-                memory.import_(spoiled, progress=False)
+                memory.data.import_(spoiled, progress=False)
             except Exception:
                 assert memory.stats() == before
                 raise

@@ -92,13 +92,13 @@ def test_any_change_to_a_closed_folder_is_seen_and_no_link_is_followed(closed: P
 def test_a_folder_that_nobody_touched_is_used_again(closed: Path, tmp_path: Path, watched: list[list[str]]):
     folder = copied(closed, tmp_path / "other")
     with _open(folder) as memory:
-        memory.rebuild()
+        memory.data.rebuild()
     folder = folder.rename(tmp_path / "memory")  # a new name is no change
     with _open(folder) as memory:
         memory.add("a new task", "new")
         memory.sync()
         assert memory.health().failures == {}
-        assert all(check.ok for check in memory.examine())
+        assert all(check.ok for check in memory.data.examine())
     assert [("chroma.sqlite3" in files) for files in watched] == [False, True]
 
 
@@ -121,14 +121,14 @@ def test_a_changed_folder_is_made_anew_before_chroma_sees_it(
         watched.clear()
         caplog.clear()
         with caplog.at_level(logging.WARNING), _open(folder) as memory:
-            assert memory.search("task 7 of kind 49").cases[0].solution == "solution 7"
+            assert memory.cases.search("task 7 of kind 49").cases[0].solution == "solution 7"
             memory.add("a new task", "new")
             memory.sync()
             assert watched == [[]], name  # nothing of what was edited stood there when Chroma came
             assert memory.health().failures == {"chroma": 1}
             assert memory.health().chroma == "open"
             assert engine_of(memory).parts.mirror.count("default") == 21  # type: ignore[union-attr]
-            assert memory.search("task 7 of kind 49").cases[0].solution == "solution 7"
+            assert memory.cases.search("task 7 of kind 49").cases[0].solution == "solution 7"
         assert sum("rebuilt from the ledger" in record.getMessage() for record in caplog.records) == 1
         assert is_sealed(place, marked(folder).seal)
     assert canary.sung == 0
@@ -138,11 +138,11 @@ def test_the_doctor_says_that_a_closed_folder_was_changed(closed: Path, tmp_path
     folder = copied_and_sealed(closed, tmp_path / "memory")
     (folder / "chroma" / "more").write_bytes(b"x")
     with _open(folder) as memory:
-        (found,) = [check for check in memory.examine() if not check.ok]
+        (found,) = [check for check in memory.data.examine() if not check.ok]
         assert found.name == "chroma"
         assert "by another program" in found.detail
-        assert any(check.detail.startswith("mended") for check in memory.examine(fix=True))
-        assert all(check.ok for check in memory.examine())
+        assert any(check.detail.startswith("mended") for check in memory.data.examine(fix=True))
+        assert all(check.ok for check in memory.data.examine())
 
 
 def test_a_chroma_that_is_a_link_to_somebody_s_folder_is_unlinked_and_never_entered(closed: Path, tmp_path: Path):
@@ -156,8 +156,8 @@ def test_a_chroma_that_is_a_link_to_somebody_s_folder_is_unlinked_and_never_ente
         with _open(folder) as memory:
             memory.add("a new task", "new")
             memory.sync()
-            assert memory.search("task 7 of kind 49").cases[0].solution == "solution 7"
-            memory.rebuild()
+            assert memory.cases.search("task 7 of kind 49").cases[0].solution == "solution 7"
+            memory.data.rebuild()
         assert not (folder / "chroma").is_symlink()
         assert is_sealed(theirs, kept)
 
@@ -183,7 +183,7 @@ def test_what_cannot_be_deleted_is_not_used(closed: Path, tmp_path: Path, monkey
         with pytest.raises(StoreError, match="delete it by hand"):
             memory.sync()
         assert memory.health().failures["chroma"]
-        assert memory.search("a new task").cases[0].solution == "new"
+        assert memory.cases.search("a new task").cases[0].solution == "new"
     assert watched == []
 
 

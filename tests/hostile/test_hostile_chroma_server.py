@@ -208,7 +208,7 @@ def asking(server: Imitation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="off", chroma=server.url) as memory:
         memory.add([(f"task {i} of kind {i * i}", f"solution {i}") for i in range(60)])
         memory.acting(namespace="a tenant").add([(f"theirs {i}", "secret") for i in range(60)])
-        memory.forget([case.id for case in memory.search("task 3 of kind 9", k=1).cases])
+        memory.forget([case.id for case in memory.cases.search("task 3 of kind 9", k=1).cases])
         for name in ("default", "a tenant"):
             state_of(memory, name).index.exact_limit = 10
         memory.sync()
@@ -237,7 +237,7 @@ def test_no_answer_to_a_recall_makes_it_fail_or_shows_what_is_not_here(
     server: Imitation, asking: CascadeMemory, canary: type[Canary]
 ):
     ledger, number = engine_of(asking).parts.ledger, engine_of(asking).namespace_id("default")
-    foreign = [case.id for case in asking.acting(namespace="a tenant").search("theirs 1", k=60).cases]
+    foreign = [case.id for case in asking.acting(namespace="a tenant").cases.search("theirs 1", k=60).cases]
     gone = ["00000000-0000-0000-0000-000000000000"] * 9
     refused = 0
     for seed in range(HOW_MANY):
@@ -252,7 +252,7 @@ def test_no_answer_to_a_recall_makes_it_fail_or_shows_what_is_not_here(
         server.twist = twist
         i = rng.choice([one for one in range(60) if one != 3])
         failures = engine_of(asking).feeder.failures  # type: ignore[union-attr]
-        found = asking.search(f"task {i} of kind {i * i}", k=5).cases
+        found = asking.cases.search(f"task {i} of kind {i * i}", k=5).cases
         assert len(found) == 5, seed
         assert len(ledger.cases.by_id([case.id for case in found], number)) == 5
         server.twist = lambda _, right: honest(right)
@@ -268,9 +268,9 @@ def test_no_answer_to_a_recall_makes_it_fail_or_shows_what_is_not_here(
 
 
 def test_a_server_that_answers_with_cases_of_others_is_scanned_past(server: Imitation, asking: CascadeMemory):
-    foreign = [case.id for case in asking.acting(namespace="a tenant").search("theirs 1", k=60).cases]
+    foreign = [case.id for case in asking.acting(namespace="a tenant").cases.search("theirs 1", k=60).cases]
     server.twist = lambda _, right: honest({**right, "ids": [foreign[:13]]})
-    assert asking.search("task 7 of kind 49", k=5).cases[0].solution == "solution 7"
+    assert asking.cases.search("task 7 of kind 49", k=5).cases[0].solution == "solution 7"
 
 
 @pytest.mark.slow
@@ -289,12 +289,12 @@ def test_whatever_happens_while_it_is_fed_the_ledger_answers_and_health_tells(
                 memory.sync()
             if engine_of(memory).feeder.failures > failures:  # type: ignore[union-attr]
                 assert memory.health().failures["chroma"] > failures
-            assert memory.search(f"task {seed}").cases[0].solution == f"solution {seed}"
+            assert memory.cases.search(f"task {seed}").cases[0].solution == f"solution {seed}"
         assert memory.health().failures["chroma"]
         server.twist = lambda _, right: honest(right)
-        memory.rebuild()
+        memory.data.rebuild()
         assert memory.health().chroma == "clean"
-        assert all(check.ok for check in memory.examine())
+        assert all(check.ok for check in memory.data.examine())
     assert canary.sung == 0
 
 

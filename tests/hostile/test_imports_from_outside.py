@@ -23,7 +23,7 @@ from cascade_memory.ledger.audit import faults
 def lines(ram: CascadeMemory, tmp_path: Path) -> list[dict[str, Any]]:
     teach(ram)
     ram.add("reset a password", "press reset")
-    ram.export(tmp_path / "export.jsonl")
+    ram.data.export(tmp_path / "export.jsonl")
     return [json.loads(line) for line in (tmp_path / "export.jsonl").read_text().splitlines()]
 
 
@@ -68,7 +68,7 @@ def test_a_forged_record_is_refused_with_its_line(lines: list[dict[str, Any]], w
     with CascadeMemory(embedder="hashing", learn="inline", max_cases=100) as memory:
         memory.add("mine", "my solution")
         with pytest.raises(InvalidInput, match="nothing was imported") as caught:
-            memory.import_([json.dumps(line) for line in lines])
+            memory.data.import_([json.dumps(line) for line in lines])
         assert f"line {place + 1} " in str(caught.value) or "settled" in str(caught.value)
         assert memory.stats().cases == 1
         assert memory.recall("mine").error is None
@@ -80,10 +80,10 @@ def test_a_forged_pair_does_not_take_the_place_of_an_honest_case(lines: list[dic
     attack = next(record for record in lines if record.get("kind") == "case" and record["query"] == "reset a password")
     attack.update(text="send it to eve", head="harmless", pair=pair_key("pay a bill", "use the app"), solution="0" * 32)
     with CascadeMemory(embedder="hashing", learn="inline") as memory:
-        memory.import_([json.dumps(line) for line in lines])
+        memory.data.import_([json.dumps(line) for line in lines])
         mine = memory.add("pay a bill", "use the app")
-        assert memory.get(mine).solution == "use the app"
-        assert memory.get(attack["id"]).solution == "send it to eve"
+        assert memory.cases.get(mine).solution == "use the app"
+        assert memory.cases.get(attack["id"]).solution == "send it to eve"
         with engine_of(memory).parts.ledger.connections.read() as connection:
             heads = dict(connection.execute("SELECT id, head FROM cases").fetchall())
             digests = dict(connection.execute("SELECT cases.id, digest FROM cases JOIN solution ON solution.id = solution"))
@@ -99,7 +99,7 @@ def test_a_solution_keeps_its_relations_whatever_the_file_calls_it(lines: list[d
         if record.get("kind") == "case":
             text = text.replace(record["solution"], f"theirs {record['solution']}")
     with CascadeMemory(embedder="hashing", learn="inline") as memory:
-        assert memory.import_([json.dumps(line) for line in json.loads(text)]) == len(lines) - 1
+        assert memory.data.import_([json.dumps(line) for line in json.loads(text)]) == len(lines) - 1
         query = """SELECT groups FROM recall ORDER BY key"""
         mine, theirs = (engine_of(one).parts.ledger.connections for one in (ram, memory))
         with mine.read() as first, theirs.read() as second:
@@ -117,7 +117,7 @@ def test_records_name_nothing_in_other_namespaces(lines: list[dict[str, Any]]):
         theirs = memory.acting(namespace="other").add("secret task", "secret solution")
         shown = [record for record in lines if record.get("kind") == "recall" and record["candidates"]][-1]
         shown["candidates"][0] = theirs
-        memory.import_([json.dumps(line) for line in lines])
+        memory.data.import_([json.dumps(line) for line in lines])
         assert theirs not in {
             case for episode in engine_of(memory).parts.ledger.episodes.listed(None) for case in episode.cases
         }
@@ -127,7 +127,7 @@ def test_records_name_nothing_in_other_namespaces(lines: list[dict[str, Any]]):
 def test_a_record_with_deeply_nested_parts_is_refused(tmp_path: Path, depth: int):
     with CascadeMemory(embedder="hashing") as memory:
         memory.reward(memory.recall("task").episode_id, 1.0, solution="solution", metadata={"user": "ann"})
-        memory.export(tmp_path / "export")
+        memory.data.export(tmp_path / "export")
     header, *records = (tmp_path / "export").read_text().splitlines()
     deep = '{"a":' * depth + "1" + "}" * depth
     for place, record in enumerate(records):
@@ -135,5 +135,5 @@ def test_a_record_with_deeply_nested_parts_is_refused(tmp_path: Path, depth: int
             fields = json.dumps({**json.loads(record), name: "@"}).replace('"@"', deep)
             with CascadeMemory(embedder="hashing") as other:
                 with pytest.raises(InvalidInput, match=r"nested|is not JSON"):
-                    other.import_([header, *records[:place], fields])
+                    other.data.import_([header, *records[:place], fields])
                 assert other.stats(everywhere=True).cases == 0

@@ -96,7 +96,7 @@ def test_the_memory_says_so_and_a_new_one_is_the_folders(attack, tmp_path: Path)
     assert "StoreReplaced" in str(memory.health().last_error)
     for write in (
         lambda: memory.add("q", "s"),
-        lambda: memory.propose("q", "s"),
+        lambda: memory.review.propose("q", "s"),
         lambda: memory.forget(everything=True),
         lambda: memory.forget(everything=True, purge=True),
     ):
@@ -117,8 +117,8 @@ def test_the_memory_says_so_and_a_new_one_is_the_folders(attack, tmp_path: Path)
         assert new.health().ok
     memory.close()
     with CascadeMemory(folder, embedder="hashing", learn="inline") as again:
-        assert again.get(case).solution == "new solution"
-        assert all(check.ok for check in again.examine())
+        assert again.cases.get(case).solution == "new solution"
+        assert all(check.ok for check in again.data.examine())
 
 
 def test_what_was_acknowledged_before_its_log_was_deleted_is_there_after_closing(tmp_path: Path):
@@ -129,7 +129,7 @@ def test_what_was_acknowledged_before_its_log_was_deleted_is_there_after_closing
         memory.add("q", "s")
     memory.close()
     with CascadeMemory(tmp_path / "memory", embedder="hashing") as again:
-        assert {again.get(case).id for case in cases} == set(cases)
+        assert {again.cases.get(case).id for case in cases} == set(cases)
 
 
 @pytest.mark.long
@@ -137,7 +137,7 @@ def test_a_restore_is_refused_under_writers_and_loses_nothing(writers, tmp_path:
     folder, backup = tmp_path / "memory", tmp_path / "backup"
     with CascadeMemory(tmp_path / "other", embedder="hashing") as other:
         other.add("another task", "another solution")
-        other.backup(backup)
+        other.data.backup(backup)
     for _ in range(3):
         with pytest.raises(StoreError, match="close it everywhere"):
             restore(backup, folder, replace=True)
@@ -145,7 +145,7 @@ def test_a_restore_is_refused_under_writers_and_loses_nothing(writers, tmp_path:
     assert said.refused == []
     writers.close()
     with CascadeMemory(folder, embedder="hashing") as memory:
-        assert {memory.get(case).id for case in said.ids()} == said.ids()
+        assert {memory.cases.get(case).id for case in said.ids()} == said.ids()
     restore(backup, folder, replace=True)
     with CascadeMemory(folder, embedder="hashing") as memory:
         assert memory.stats().cases == 1
@@ -182,7 +182,7 @@ def test_a_working_directory_that_changes_is_no_replacement(tmp_path: Path, monk
     memory.close()
     assert not list((tmp_path / "deeper").iterdir())
     with CascadeMemory(tmp_path / "memory", embedder="hashing") as again:
-        assert again.get(case).solution == "solution"
+        assert again.cases.get(case).solution == "solution"
 
 
 @pytest.mark.parametrize("written", [False, True], ids=["while it can only be read", "when it can be written again"])
@@ -212,4 +212,4 @@ def test_a_ledger_that_is_replaced_while_it_can_only_be_read_is_not_taken_for_th
     monkeypatch.undo()
     with CascadeMemory(tmp_path / "memory", embedder="hashing") as memory:
         assert memory.stats().recalls == 0
-        assert [case.solution for case in memory.search("task").cases] == ["somebody else's solution"]
+        assert [case.solution for case in memory.cases.search("task").cases] == ["somebody else's solution"]

@@ -31,10 +31,10 @@ def live(memory: CascadeMemory, name: str) -> None:
     for number in range(6):
         recall = mine.recall(f"task {number}", metadata={"user": name}, thread_id=name)
         recall.reward(float(number % 2), solution=f"answer {number}")
-    mine.search("task 1")
-    mine.correct(mine.recall("a hard one").episode_id, "so", note=f"{name} said so")
+    mine.cases.search("task 1")
+    mine.review.correct(mine.recall("a hard one").episode_id, "so", note=f"{name} said so")
     mine.forget(mine.add("by hand", "s"))
-    mine.warnings()
+    mine.warnings.all()
 
 
 @pytest.mark.parametrize("through", ["python", "cli"])
@@ -46,7 +46,7 @@ def test_no_byte_of_its_name_is_left_of_a_namespace_that_was_purged(tmp_path: Pa
         if through == "python":
             receipt = memory.acting(namespace=ZOE).forget(everything=True, purge=True)
             assert (receipt.purged, receipt.stale, receipt.names) == (True, (), ())
-            assert memory.namespaces() == ["default"]
+            assert memory.data.namespaces() == ["default"]
             assert not files_with(folder, ZOE)  # also while it is open
     if through == "cli":
         main(["data", "forget", str(folder), "--everything", "--purge", "--yes", "--namespace", ZOE, "--by", "admin"])
@@ -55,9 +55,9 @@ def test_no_byte_of_its_name_is_left_of_a_namespace_that_was_purged(tmp_path: Pa
         assert "a name stays: 2 entries of the audit log name those who acted in it" in said
     assert not files_with(folder, ZOE)
     with CascadeMemory(folder, embedder="hashing") as memory:
-        assert memory.namespaces() == ["default"]
-        assert [case.solution for case in memory.cases()] == ["stays"]
-        assert all(check.ok for check in memory.examine())
+        assert memory.data.namespaces() == ["default"]
+        assert [case.solution for case in memory.cases.all()] == ["stays"]
+        assert all(check.ok for check in memory.data.examine())
 
 
 def test_a_name_that_comes_again_begins_anew(tmp_path: Path):
@@ -68,12 +68,12 @@ def test_a_name_that_comes_again_begins_anew(tmp_path: Path):
             numbers.append(engine_of(memory).namespace_id(name))
             kept = memory.acting(namespace=name).stats()
             assert (kept.episodes, kept.recalls) == (7, 8)
-            assert {entry.action for entry in memory.acting(namespace=name).audit()} == {"correct", "add", "forget"}
+            assert {entry.action for entry in memory.acting(namespace=name).review.audit()} == {"correct", "add", "forget"}
             memory.acting(actor="admin", namespace=name).forget(everything=True, purge=True)
-            assert list(memory.acting(namespace=name).audit()) == []
+            assert list(memory.acting(namespace=name).review.audit()) == []
         assert len(set(numbers)) == 3
-        assert memory.namespaces() == []
-        memory.export(tmp_path / "all.jsonl")
+        assert memory.data.namespaces() == []
+        memory.data.export(tmp_path / "all.jsonl")
     assert ZOE not in (tmp_path / "all.jsonl").read_text()
 
 
@@ -81,7 +81,7 @@ _ELSEWHERE = """
 import sys
 from cascade_memory import CascadeMemory
 with CascadeMemory(sys.argv[1], embedder="hashing", learn="inline") as memory:
-    about = {"namespace": sys.argv[2]}
+    mine = memory.acting(namespace=sys.argv[2])
     mine.recall("before")
     print("ready", flush=True)
     for line in sys.stdin:
@@ -89,7 +89,7 @@ with CascadeMemory(sys.argv[1], embedder="hashing", learn="inline") as memory:
         if what == "add":
             mine.add("q", "s")
         elif what == "propose":
-            mine.propose("p", "s")
+            mine.review.propose("p", "s")
         else:
             mine.recall("r").reward(1.0, solution="t")
         print(memory.health().last_error, flush=True)
@@ -112,16 +112,16 @@ def test_another_process_that_has_it_open_goes_on_under_the_same_name(tmp_path: 
         assert other.stdout.readline() == "ready\n"
         receipt = memory.acting(namespace=ZOE).forget(everything=True, purge=True)
         assert receipt.names == ()
-        assert memory.namespaces() == []
+        assert memory.data.namespaces() == []
         for what in (first, "add", "propose", "recall"):
             other.stdin.write(f"{what}\n")
             other.stdin.flush()
             assert other.stdout.readline() == "None\n", what
         other.stdin.close()
-        assert memory.namespaces() == [ZOE]
+        assert memory.data.namespaces() == [ZOE]
         found = memory.acting(namespace=ZOE).stats()
         assert (found.cases, found.episodes) == (2, {"add": 2, "propose": 3, "recall": 3}[first])
-        assert all(check.ok for check in memory.examine())
+        assert all(check.ok for check in memory.data.examine())
 
 
 def test_while_others_write_nothing_that_was_acknowledged_is_lost_and_nothing_is_nameless(tmp_path: Path):
@@ -150,7 +150,7 @@ def test_while_others_write_nothing_that_was_acknowledged_is_lost_and_nothing_is
         stop.set()
         for thread in threads:
             thread.join()
-        there = {case.id for case in memory.acting(namespace=ZOE).cases()}
+        there = {case.id for case in memory.acting(namespace=ZOE).cases.all()}
         assert set(done) <= there
         with engine_of(memory).parts.ledger.connections.read() as connection:
             names = {number for (number,) in connection.execute("SELECT id FROM namespace").fetchall()}
@@ -166,11 +166,11 @@ def test_an_actor_who_was_undone_is_named_only_where_the_receipt_says(tmp_path: 
             memory.acting(actor=name).reward(recall.episode_id, 1.0, solution=f"answer of {name}", metadata={"user": name})
             memory.acting(actor=name).add(f"by {name}", "s", source="user")
         memory.forget(by_actor=BOB)  # the note says whose it was, until a purge
-        assert any(BOB in (entry.note or "") for entry in memory.audit())
+        assert any(BOB in (entry.note or "") for entry in memory.review.audit())
         receipt = memory.acting(actor="admin").forget(by_actor=BOB, purge=True)
         assert (receipt.purged, receipt.names) == (True, ())
         assert not files_with(folder, BOB)
-        memory.acting(actor="admin").quarantine(EVE)
+        memory.acting(actor="admin").sources.quarantine(EVE)
         receipt = memory.acting(actor="admin").forget(by_actor=EVE, purge=True)
         assert receipt.purged
         assert len(receipt.names) == 1
@@ -178,14 +178,14 @@ def test_an_actor_who_was_undone_is_named_only_where_the_receipt_says(tmp_path: 
         assert "a name stays: 1 entries" in receipt._repr_html_()
         assert receipt.as_dict()["names"] == receipt.names
         assert files_with(folder, EVE)
-        assert EVE not in json.dumps([case.query for case in memory.cases()])
+        assert EVE not in json.dumps([case.query for case in memory.cases.all()])
 
 
 def test_who_judged_is_named_by_the_audit_log_and_by_nothing_else(tmp_path: Path):
     folder = tmp_path / "memory"
     with CascadeMemory(folder, embedder="hashing", learn="inline") as memory:
         for note in ("", f"I, {EVE}, know better"):
-            memory.acting(actor=EVE, namespace=ZOE).correct(
+            memory.acting(actor=EVE, namespace=ZOE).review.correct(
                 memory.acting(namespace=ZOE).recall("t").episode_id, "s", note=note or None
             )
         receipt = memory.acting(namespace=ZOE).forget(everything=True, purge=True)
@@ -200,8 +200,8 @@ def test_in_ram_the_name_goes_as_well():
     with CascadeMemory(embedder="hashing", learn="inline") as memory:
         live(memory, ZOE)
         assert memory.acting(namespace=ZOE).forget(everything=True, purge=True).names == ()
-        assert memory.namespaces() == []
+        assert memory.data.namespaces() == []
         live(memory, ZOE)
         assert memory.acting(namespace=ZOE).stats().episodes == 7
         assert memory.acting(namespace=ZOE).forget(everything=True).names == ()  # without a purge the name stays
-        assert memory.namespaces() == [ZOE]
+        assert memory.data.namespaces() == [ZOE]

@@ -49,20 +49,20 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     with CascadeMemory(folder, embedder="hashing", learn="inline", max_cases=4) as memory:
         memory.acting(namespace=TEXT).add("x", "password = hunter2hunter2")
         case = memory.acting(actor="eve").add(TEXT, TEXT, metadata={TEXT[:40]: TEXT})
-        memory.acting(actor="eve").pin(case)
-        memory.quarantine("bob", note=TEXT)
+        memory.acting(actor="eve").cases.pin(case)
+        memory.sources.quarantine("bob", note=TEXT)
         failed = memory.acting(actor="eve").recall(TEXT, thread_id=TEXT).episode_id
         memory.acting(actor="eve").reward(failed, 0.0, solution=[MISTAKE], source="env")
-        (warning,) = memory.warnings()
-        memory.advise(warning.id, TEXT, note=TEXT)
+        (warning,) = memory.warnings.all()
+        memory.warnings.advise(warning.id, TEXT, note=TEXT)
         for n in range(6):
             memory.add(f"{n} {TEXT}", f"{n} {TEXT}")
         walk = Trajectory([Step(action=TEXT, observation=TEXT)])
         reported = [memory.recall(f"{n} {TEXT}", episode_id=f"{n} {TEXT}").episode_id for n in range(4)]
         for one in reported:
             memory.reward(one, 1.0, source="agent", solution=walk)
-        seen = [f"{one}@{memory.get_episode(one).fingerprint}" for one in reported]  # type: ignore[union-attr]
-        entry = next(iter(memory.audit())).id
+        seen = [f"{one}@{memory.episodes.get(one).fingerprint}" for one in reported]  # type: ignore[union-attr]
+        entry = next(iter(memory.review.audit())).id
     with contextlib.closing(sqlite3.connect(folder / "ledger.sqlite3")) as ledger, ledger:
         ledger.execute("UPDATE action SET note = ? WHERE note IS NOT NULL", (EDITED,))
         for table in ("cases", "outcome", "episode", "expired", "action"):
@@ -135,7 +135,9 @@ def test_no_command_prints_a_line_of_others(
 
 def test_a_note_forges_no_entry_of_the_audit_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     with CascadeMemory(tmp_path / "memory", embedder="hashing") as memory:
-        memory.acting(actor="eve").quarantine("bob", note="ok\n  undo     possible\n4711\n  when     today\n  who      ann")
+        memory.acting(actor="eve").sources.quarantine(
+            "bob", note="ok\n  undo     possible\n4711\n  when     today\n  who      ann"
+        )
     main(["review", "audit", str(tmp_path / "memory")])
     printed = capsys.readouterr().out
     assert "ok<U+000A>  undo" in printed
@@ -155,10 +157,26 @@ def _recalled(text: str) -> RecalledCase:
 def test_what_people_see_in_a_notebook_has_no_line_of_others(ram: CascadeMemory):
     ram.acting(actor="eve").add(TEXT, TEXT)
     episode = ram.recall(TEXT)
-    ram.note_failure("step", ValueError(TEXT))
+    ram.data.note_failure("step", ValueError(TEXT))
     why = episode.explain()
-    shown: list[Any] = [ram, episode, why, ram.health(), ram.stats(), ram.sources(), ram.diff(since=0), ram.report()]
-    shown += [*ram.cases(), *ram.episodes(), *ram.audit(), _warning(EDITED), _recalled(EDITED), InvalidInput(repr(EDITED))]
+    shown: list[Any] = [
+        ram,
+        episode,
+        why,
+        ram.health(),
+        ram.stats(),
+        ram.sources.all(),
+        ram.sources.diff(since=0),
+        ram.report(),
+    ]
+    shown += [
+        *ram.cases.all(),
+        *ram.episodes.all(),
+        *ram.review.audit(),
+        _warning(EDITED),
+        _recalled(EDITED),
+        InvalidInput(repr(EDITED)),
+    ]
     for one in shown:
         lines_are_ours(repr(one))
         lines_are_ours(str(one))

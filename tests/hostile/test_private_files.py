@@ -44,8 +44,8 @@ def test_everything_that_is_made_is_private(tmp_path: Path):
     with CascadeMemory(place, embedder="hashing", learn="inline") as memory:
         _used(memory)
         assert _open_to_others(tmp_path / "new") == {}  # the write-ahead log as well
-        memory.backup(tmp_path / "new" / "backups" / "first")
-        memory.export(tmp_path / "new" / "export.jsonl")
+        memory.data.backup(tmp_path / "new" / "backups" / "first")
+        memory.data.export(tmp_path / "new" / "export.jsonl")
         memory.forget(memory.add("q", "s"), purge=True)
     assert (place / "snapshots").is_dir()
     restore(tmp_path / "new" / "backups" / "first", tmp_path / "new" / "restored")
@@ -74,14 +74,14 @@ def test_a_backup_into_an_empty_folder_that_all_may_read_is_private(tmp_path: Pa
         memory.add("q", "s")
         (target := tmp_path / "backup").mkdir()
         target.chmod(0o777)
-        memory.backup(target)
+        memory.data.backup(target)
     assert _open_to_others(target) == {}
 
 
 def test_an_export_over_an_older_one_is_private(tmp_path: Path, ram: CascadeMemory):
     (target := tmp_path / "export.jsonl").write_text("")
     target.chmod(0o666)
-    ram.export(target)
+    ram.data.export(target)
     assert _mode(target) == 0o600
 
 
@@ -108,5 +108,5 @@ def test_the_umask_of_the_process_is_its_own(tmp_path: Path, on_disk: Callable[.
     before = os.umask(0o027)
     memory = on_disk()
     _used(memory)
-    memory.backup(tmp_path / "backup")
+    memory.data.backup(tmp_path / "backup")
     assert os.umask(before) == 0o027

@@ -89,7 +89,7 @@ def test_a_purge_takes_little_memory_holds_no_recall_up_and_keeps_its_copy_in_th
         threads = [threading.Thread(target=work) for work in (recall, watch)]
         for thread in threads:
             thread.start()
-        receipt = memory.forget(memory.search("task 7 of kind 7").cases[0].id, purge=True)
+        receipt = memory.forget(memory.cases.search("task 7 of kind 7").cases[0].id, purge=True)
         purged.set()
         for thread in threads:
             thread.join()

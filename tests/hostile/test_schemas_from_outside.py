@@ -191,9 +191,9 @@ def test_an_index_that_does_not_fit_its_table_is_refused_in_a_backup_and_mended_
     with pytest.raises(StoreCorrupt, match="is damaged"):
         restore(backup, tmp_path / "restored")
     memory = on_disk()
-    assert [check.name for check in memory.examine() if not check.ok] == ["ledger"]
-    memory.examine(fix=True)
-    assert all(check.ok for check in memory.examine())
+    assert [check.name for check in memory.data.examine() if not check.ok] == ["ledger"]
+    memory.data.examine(fix=True)
+    assert all(check.ok for check in memory.data.examine())
 
 
 def test_a_restored_ledger_has_no_advice_of_others_on_how_to_search(backup: Path, tmp_path: Path):

@@ -38,7 +38,7 @@ def test_a_folder_from_elsewhere_is_made_anew_though_its_bytes_are_right(
         memory.sync()
         memory.add("a new task", "new")
         memory.sync()
-        assert memory.search("task 7 of kind 49").cases[0].solution == "solution 7"
+        assert memory.cases.search("task 7 of kind 49").cases[0].solution == "solution 7"
     assert watched == [[]]
     # A disk brings the numbers and times of its files along; it does not know on which machine it will be.
     before = seal(place)

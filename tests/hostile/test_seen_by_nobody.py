@@ -139,7 +139,7 @@ def test_a_case_full_of_it_does_not_fill_the_prompt():
 
 def test_what_is_stored_is_what_came(ram: CascadeMemory):
     case_id = ram.add(TASK, f"s{_HIDDEN}")
-    assert (ram.get(case_id).query, ram.get(case_id).solution) == (TASK, f"s{_HIDDEN}")
+    assert (ram.cases.get(case_id).query, ram.cases.get(case_id).solution) == (TASK, f"s{_HIDDEN}")
     assert ram.add(TASK, f"s{_HIDDEN}") == case_id
     assert ram.add(TASK, "s") != case_id
     assert ram.recall(TASK).cases[0].query == TASK
@@ -149,12 +149,12 @@ def test_people_are_shown_it_everywhere(ram: CascadeMemory):
     case_id = ram.add(TASK, f"s{_HIDDEN}\u034f\u3164")
     ram.add("another", "t")
     episode = ram.recall(TASK)
-    ram.finish(episode.episode_id, solution=Trajectory([Step(action=f"a{_HIDDEN}\ufe01")]))
-    ram.note_failure("step", ValueError(TASK))
-    (pending,) = ram.pending()
+    ram.episodes.finish(episode.episode_id, solution=Trajectory([Step(action=f"a{_HIDDEN}\ufe01")]))
+    ram.data.note_failure("step", ValueError(TASK))
+    (pending,) = ram.episodes.pending()
     why = episode.explain()
     shown = [
-        *(repr(one) for one in (ram.get(case_id), episode, episode.cases, pending, why, why.candidates, ram)),
+        *(repr(one) for one in (ram.cases.get(case_id), episode, episode.cases, pending, why, why.candidates, ram)),
         *(str(one) for one in (why, ram.health(), ram.stats())),
         *(one._repr_html_() for one in (ram, episode, why, ram.health(), ram.stats())),
         Card(TASK, TASK, [Facts([(TASK, TASK)]), Grid([TASK], [[TASK]]), Entry(TASK, TASK, TASK), Notes([TASK])]).html(),
@@ -166,7 +166,7 @@ def test_people_are_shown_it_everywhere(ram: CascadeMemory):
 
 def test_an_operator_is_shown_it_in_the_table_and_in_messages(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     with CascadeMemory(tmp_path / "memory", embedder="hashing") as memory:
-        memory.propose(TASK, f"transfer{_HIDDEN}")
+        memory.review.propose(TASK, f"transfer{_HIDDEN}")
     folder = str(tmp_path / "memory")
     assert main(["review", "pending", folder]) == 0
     printed = capsys.readouterr().out

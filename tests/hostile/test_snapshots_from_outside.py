@@ -43,7 +43,7 @@ def test_no_manifest_makes_a_memory_delete_or_read_a_file_elsewhere(backup: Path
     with CascadeMemory(tmp_path / "restored", embedder="hashing", learn="inline") as memory:
         assert memory.recall("task 3 of kind 3").error is None
         assert state_of(memory).policy.rewards == 12  # from the ledger
-        memory.examine(fix=True)
+        memory.data.examine(fix=True)
     assert mine.read_text() == "mine"
 
 

@@ -38,7 +38,7 @@ def _refused(memory: CascadeMemory, episode_id: str, ticket: object) -> str:
 
 def _about(memory: CascadeMemory, episode_id: str) -> list[str]:
     """Return what a ticket of an episode is signed for."""
-    return [episode_id, "default", repr(memory.get_episode(episode_id).opened_at)]
+    return [episode_id, "default", repr(memory.episodes.get(episode_id).opened_at)]
 
 
 def test_every_altered_character_is_noticed(memory):
@@ -127,9 +127,9 @@ def test_the_ticket_of_a_forgotten_episode_is_not_good_for_a_new_one_with_its_id
     new = memory.recall(TASK, episode_id="order 7")
     with pytest.raises(TicketRefused, match=r"not a ticket of episode 'order 7'.*was forgotten"):
         memory.reward("order 7", value, source="user", ticket=old.ticket)
-    assert memory.get_episode("order 7").status == "open"
+    assert memory.episodes.get("order 7").status == "open"
     memory.reward("order 7", value, source="user", ticket=new.ticket)
-    assert memory.get_episode("order 7").reward == value
+    assert memory.episodes.get("order 7").reward == value
 
 
 def test_an_id_that_the_memory_made_may_be_named_again_as_well(memory):
@@ -153,7 +153,7 @@ def test_all_tickets_of_one_episode_are_good_for_it(memory):
         thread.start()
     for thread in threads:
         thread.join()
-    for ticket in (*tickets, memory.recall(TASK, episode_id="run").ticket, memory.ticket_of("run")):
+    for ticket in (*tickets, memory.recall(TASK, episode_id="run").ticket, memory.sources.ticket_of("run")):
         memory.reward("run", 1.0, source="user", ticket=ticket)
 
 
@@ -207,7 +207,7 @@ def test_of_many_who_redeem_at_once_one_does(tmp_path: Path):
             thread.start()
         for thread in threads:
             thread.join()
-        assert [memory.get_episode(recall.episode_id).reward] == done
+        assert [memory.episodes.get(recall.episode_id).reward] == done
 
 
 # -- clocks ------------------------------------------------------------------------------------------------------------

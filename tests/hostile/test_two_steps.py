@@ -11,6 +11,8 @@ import pytest
 
 pytest.importorskip("mcp")
 
+from inside import verb_of
+
 from cascade_memory import CascadeMemory
 from cascade_memory.errors import InvalidInput, TicketRefused, UnknownCase
 from cascade_memory.ledger import running
@@ -48,12 +50,12 @@ def test_a_code_is_good_for_exactly_what_was_previewed(memory, ids):
 
 def test_a_code_is_good_once_even_if_the_cases_come_back(memory, ids, tmp_path):
     verbs = Verbs(memory)
-    memory.export(tmp_path / "all.jsonl")
+    memory.data.export(tmp_path / "all.jsonl")
     code = verbs.forget_cases(ids)["code"]
     verbs.forget_cases(ids, code)
     with pytest.raises(UnknownCase):
         verbs.forget_cases(ids, code)
-    memory.import_(tmp_path / "all.jsonl")
+    memory.data.import_(tmp_path / "all.jsonl")
     _refused(verbs, ids, code)
 
 
@@ -91,18 +93,18 @@ def test_what_a_person_decides_after_the_preview_holds(memory, ids, decision):
     verbs = Verbs(memory)
     code = verbs.forget_cases(ids[:1])["code"]
     if decision == "correct":
-        memory.acting(actor="ann").correct(ids[0], "another solution")
+        memory.acting(actor="ann").review.correct(ids[0], "another solution")
     else:
-        getattr(memory.acting(actor="ann"), decision)(ids[0])
+        verb_of(memory.acting(actor="ann"), decision)(ids[0])
     _refused(verbs, ids[:1], code)
 
 
 @pytest.mark.parametrize(("decided", "taken_back"), [("pin", "unpin"), ("hide", "unhide")])
 def test_what_a_person_takes_back_after_the_preview_counts_as_well(memory, ids, decided, taken_back):
     verbs = Verbs(memory)
-    getattr(memory, decided)(ids[0])
+    verb_of(memory, decided)(ids[0])
     code = verbs.forget_cases(ids[:1])["code"]
-    getattr(memory, taken_back)(ids[0])
+    verb_of(memory, taken_back)(ids[0])
     _refused(verbs, ids[:1], code)
 
 
@@ -115,9 +117,9 @@ def test_an_episode_that_takes_the_place_of_another_one_was_not_previewed(memory
     memory.recall("cool some mug", episode_id="second").reward(1.0, solution="fridge")
     memory.forget(episode_id="first")
     _refused(verbs, [case_id], code)
-    assert memory.get_episode("second") is not None
+    assert memory.episodes.get("second") is not None
     verbs.forget_cases([case_id], verbs.forget_cases([case_id])["code"])
-    assert memory.get_episode("second") is None
+    assert memory.episodes.get("second") is None
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ with CascadeMemory(sys.argv[1], embedder="hashing", learn="inline") as memory:
         memory.add(line.strip(), "what the newer version knows")
         recall = memory.recall("reset a password")
         memory.reward(recall.episode_id, 1.0)
-        print(json.dumps([len(recall.cases), memory.stats().cases, all(one.ok for one in memory.examine())]), flush=True)
+        print(json.dumps([len(recall.cases), memory.stats().cases, all(one.ok for one in memory.data.examine())]), flush=True)
 """
 
 

@@ -30,7 +30,7 @@ with CascadeMemory(sys.argv[1], embedder="hashing", learn="inline") as memory:
     memory.sync()
     assert seen, "a child was to build"
     assert memory.health().ok, memory.health()
-    print(memory.stats().cases, *(check.detail for check in memory.examine() if check.name == "chroma"))
+    print(memory.stats().cases, *(check.detail for check in memory.data.examine() if check.name == "chroma"))
 """
 
 

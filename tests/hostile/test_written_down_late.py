@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from inside import engine_of
+from inside import engine_of, verb_of
 from stopped_writer import stopped_writer
 
 from cascade_memory import CascadeMemory
@@ -40,20 +40,20 @@ def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CascadeMe
         yield memory
 
 
-@pytest.mark.parametrize("verb", ["latest", "pending", "get_episode", "finish", "discard", "forget", "close"])
+@pytest.mark.parametrize("verb", ["latest", "pending", "episodes.get", "finish", "discard", "forget", "close"])
 def test_whoever_asks_for_a_recall_that_waits_gets_it_written_down(memory: CascadeMemory, tmp_path: Path, verb: str):
     def ask() -> object:
-        if verb in ("latest", "get_episode"):
-            return getattr(memory, verb)("conversation" if verb == "latest" else "late") is not None
+        if verb in ("latest", "episodes.get"):
+            return verb_of(memory, verb)("conversation" if verb == "latest" else "late") is not None
         if verb == "pending":
-            return [one.id for one in memory.pending()][-1] == "late"
+            return [one.id for one in memory.episodes.pending()][-1] == "late"
         if verb == "forget":
             return memory.forget(everything=True).episodes == 2 and memory.stats().recalls == 0
         if verb == "close":
             memory.close()
             with CascadeMemory(tmp_path / "m", embedder=engine_of(memory).parts.embedder) as again:
-                return again.get_episode("late") is not None
-        return getattr(memory, verb)("late")
+                return again.episodes.get("late") is not None
+        return verb_of(memory, verb)("late")
 
     with stopped_writer(tmp_path / "m"):
         assert memory.recall("task 2 of kind 2", episode_id="late", thread_id="conversation").error is None
@@ -123,7 +123,7 @@ async def test_runs_that_end_behind_a_stopped_writer_keep_no_recall_waiting(tmp_
             assert time.perf_counter() - began < _DEADLINE + _SLACK
             assert not all(one.done() for one in ending)
         await asyncio.gather(*ending)
-        assert len(memory.pending()) == 33
+        assert len(memory.episodes.pending()) == 33
 
 
 def test_what_another_process_forgot_meanwhile_does_not_come_back(memory: CascadeMemory, tmp_path: Path):
@@ -187,7 +187,7 @@ def test_where_no_thread_can_be_started_a_recall_is_not_written_down_and_comes_i
 
 def test_a_closed_episode_takes_no_recall_whoever_is_writing(memory: CascadeMemory, tmp_path: Path):
     memory.recall("task", episode_id="closed")
-    memory.discard("closed")
+    memory.episodes.discard("closed")
     with stopped_writer(tmp_path / "m"):
         memory.recall("task")
         with pytest.raises(EpisodeClosed):
@@ -199,8 +199,8 @@ def test_a_conversation_is_not_kept_waiting_by_others(memory: CascadeMemory, tmp
     with stopped_writer(tmp_path / "m"):
         memory.recall("task", thread_id="another")
         began = time.perf_counter()
-        assert memory.latest("mine").id == "e"
-        assert not memory.knows("unheard of")
+        assert memory.episodes.latest("mine").id == "e"
+        assert not memory.episodes.knows("unheard of")
         assert time.perf_counter() - began < _SLACK
 
 
@@ -224,10 +224,10 @@ def test_a_memory_in_ram_has_a_deadline_too():
             def write(self, text: str) -> None:
                 lines.append(text)
 
-        source.export(Into(), progress=False)  # type: ignore[arg-type]
+        source.data.export(Into(), progress=False)  # type: ignore[arg-type]
     with CascadeMemory(embedder="hashing", matcher=Slow(), deadline=_DEADLINE) as memory:
         memory.recall("task")
-        importing = threading.Thread(target=lambda: memory.import_("".join(lines).splitlines(), progress=False))
+        importing = threading.Thread(target=lambda: memory.data.import_("".join(lines).splitlines(), progress=False))
         importing.start()
         assert begun.wait(20)
         began = time.perf_counter()

@@ -41,9 +41,9 @@ def test_a_person_corrects_what_an_agent_reported_and_the_next_recall_shows_it(e
     assert "You corrected the answer" in text_of(page)
     (case,) = memory.recall("boil some water").cases
     assert case.solution == "use\nthe kettle"
-    entry = next(memory.audit())
+    entry = next(memory.review.audit())
     assert (entry.action, entry.actor, entry.subject, entry.note) == ("correct", "ann", episode_id, "an oven takes an hour")
-    history = memory.outcomes(episode_id=episode_id)
+    history = memory.episodes.outcomes(episode_id=episode_id)
     assert [(one.source, one.withdrawn_at is None) for one in history] == [("agent", False), ("human", True)]
     assert "Nothing waits" in text_of(browser.get("/judge"))
 
@@ -54,17 +54,17 @@ def test_a_report_is_confirmed(editing: Door, memory: CascadeMemory):
     done = submit(browser, opened(browser, episode_id), "confirm")
     assert "You confirmed" in text_of(browser.get(done.headers["location"]))
     assert memory.recall("boil some water").cases[0].solution == "use the kettle"
-    assert next(memory.audit()).actor == "ann"
+    assert next(memory.review.audit()).actor == "ann"
 
 
 def test_a_report_is_rejected(editing: Door, memory: CascadeMemory):
     episode_id = reported(memory)
     browser = editing.browser()
     submit(browser, opened(browser, episode_id), "reject")
-    found = memory.get_episode(episode_id)
+    found = memory.episodes.get(episode_id)
     assert found is not None
     assert (found.reward, found.source) == (0.0, "human")
-    assert "use the oven" not in [case.solution for case in memory.cases()]
+    assert "use the oven" not in [case.solution for case in memory.cases.all()]
 
 
 def test_a_verdict_is_taken_back_where_it_was_given(editing: Door, memory: CascadeMemory):
@@ -74,10 +74,10 @@ def test_a_verdict_is_taken_back_where_it_was_given(editing: Door, memory: Casca
     page = browser.get(done.headers["location"])
     undone = submit(browser, page, "undo")
     assert "taken back" in text_of(browser.get(undone.headers["location"]))
-    found = memory.get_episode(episode_id)
+    found = memory.episodes.get(episode_id)
     assert found is not None
     assert found.has_only_agents_word
-    assert [entry.action for entry in memory.audit()][:2] == ["undo", "reject"]
+    assert [entry.action for entry in memory.review.audit()][:2] == ["undo", "reject"]
 
 
 def test_two_people_who_decide_at_once_do_not_both_decide(editing: Door, memory: CascadeMemory):
@@ -89,9 +89,9 @@ def test_two_people_who_decide_at_once_do_not_both_decide(editing: Door, memory:
         refused = submit(bob, seen_by_bob, action, **fields)
         assert refused.status_code == 409, action
         assert "Nothing was changed" in text_of(refused)
-    found = memory.get_episode(episode_id)
+    found = memory.episodes.get(episode_id)
     assert found is not None
-    assert (found.reward, len(memory.outcomes(episode_id=episode_id))) == (0.0, 2)
+    assert (found.reward, len(memory.episodes.outcomes(episode_id=episode_id))) == (0.0, 2)
 
 
 def test_what_the_agent_changed_meanwhile_is_not_confirmed(editing: Door, memory: CascadeMemory):
@@ -101,28 +101,28 @@ def test_what_the_agent_changed_meanwhile_is_not_confirmed(editing: Door, memory
     memory.reward(episode_id, 1.0, solution="set the house on fire", source="agent", overwrite=True)
     assert submit(browser, page, "confirm").status_code == 409
     assert submit(browser, page, "correct", solution="mine").status_code == 409
-    assert "set the house on fire" not in [case.solution for case in memory.cases()]
+    assert "set the house on fire" not in [case.solution for case in memory.cases.all()]
 
 
 def test_a_case_is_pinned_and_hidden_and_let_go_again(editing: Door, memory: CascadeMemory):
-    case = next(iter(memory.cases()))
+    case = next(iter(memory.cases.all()))
     browser = editing.browser()
     for action, state in (("pin", (True, False)), ("hide", (True, True)), ("unpin", (False, True)), ("unhide", (False, False))):
         done = submit(browser, opened(browser, case.id, "case"), action)
         assert done.status_code == 303
-        found = memory.get(case.id)
+        found = memory.cases.get(case.id)
         assert (found.pinned, found.hidden) == state
         assert 'role="status"' in browser.get(done.headers["location"]).text
-    assert [entry.action for entry in memory.audit()][:4] == ["unhide", "unpin", "hide", "pin"]
+    assert [entry.action for entry in memory.review.audit()][:4] == ["unhide", "unpin", "hide", "pin"]
 
 
 def test_a_case_of_an_actor_in_quarantine_says_why_it_is_not_shown_again(editing: Door, memory: CascadeMemory):
     case_id = memory.acting(actor="eve").add("boil some water", "use the oven", source="env")
-    memory.quarantine("eve")
+    memory.sources.quarantine("eve")
     browser = editing.browser()
     done = submit(browser, opened(browser, case_id, "case"), "unhide")
     assert "its actor is in quarantine" in text_of(browser.get(done.headers["location"]))
-    assert memory.get(case_id).hidden
+    assert memory.cases.get(case_id).hidden
 
 
 def test_a_hidden_case_is_found_but_not_recalled(editing: Door, memory: CascadeMemory):
@@ -154,14 +154,14 @@ def test_forgetting_shows_its_receipt_first(editing: Door, memory: CascadeMemory
     (link,) = [one for one in links_of(opened(browser, str(case_id), "case")) if "/forget?" in one]
     preview = browser.get(link)
     assert "Forget this case?" in text_of(preview)
-    assert memory.get(str(case_id)).solution == "use the kettle"
+    assert memory.cases.get(str(case_id)).solution == "use the kettle"
     told = memory.forget(case_id, dry_run=True)
     counts = f"Cases{told.cases}Episodes{told.episodes}Recalls{told.recalls}Outcomes{told.outcomes}"
     assert counts in "".join(text_of(preview).split())
     done = submit(browser, preview, "forget", purge="yes")
     assert "It is forgotten" in text_of(done)
     assert str(case_id) not in memory
-    assert memory.get_episode(recall.episode_id) is None
+    assert memory.episodes.get(recall.episode_id) is None
     assert "forgotten: 1 case" in text_of(browser.get("/audit"))
 
 
@@ -170,7 +170,7 @@ def test_an_episode_is_forgotten(editing: Door, memory: CascadeMemory):
     browser = editing.browser()
     preview = browser.get("/forget", params={"what": "episode", "id": episode_id})
     submit(browser, preview, "forget")
-    assert memory.get_episode(episode_id) is None
+    assert memory.episodes.get(episode_id) is None
 
 
 def test_all_that_a_filter_shows_is_forgotten_after_its_receipt(editing: Door, memory: CascadeMemory):
@@ -187,11 +187,11 @@ def test_all_that_a_filter_shows_is_forgotten_after_its_receipt(editing: Door, m
     assert len(memory) == others + 3
     assert "It is forgotten" in text_of(submit(browser, preview, "forget", purge="yes"))
     assert not any(case_id in memory for case_id in ids)
-    assert memory.get_episode(failed) is None
+    assert memory.episodes.get(failed) is None
     assert (len(memory), memory.acting(namespace="other").stats().cases) == (others, 1)
-    entry = next(memory.audit())
+    entry = next(memory.review.audit())
     assert (entry.action, entry.actor) == ("purge", "ann")
-    assert [one.actor for one in memory.audit() if one.action == "forget"] == ["ann"]
+    assert [one.actor for one in memory.review.audit() if one.action == "forget"] == ["ann"]
 
 
 def test_other_filters_forget_the_cases_that_they_show(editing: Door, memory: CascadeMemory):
@@ -227,13 +227,13 @@ def test_the_audit_log_says_who_did_what_and_takes_it_back(
     editing: Door, memory: CascadeMemory, monkeypatch: pytest.MonkeyPatch
 ):
     take_names_of_before(monkeypatch)
-    case = next(iter(memory.cases()))
-    memory.acting(actor="<b>zoe</b>\u202e").hide(case.id)
+    case = next(iter(memory.cases.all()))
+    memory.acting(actor="<b>zoe</b>\u202e").cases.hide(case.id)
     browser = editing.browser()
     page = browser.get("/audit")
     assert "&lt;b&gt;zoe&lt;/b&gt;<mark>U+202E</mark>" in page.text
     submit(browser, page, "undo")
-    assert not memory.get(case.id).hidden
+    assert not memory.cases.get(case.id).hidden
     text = text_of(browser.get("/audit"))
     assert text.count("taken back") >= 1
     assert "ann" in text
@@ -241,9 +241,9 @@ def test_the_audit_log_says_who_did_what_and_takes_it_back(
 
 def test_what_cannot_be_taken_back_says_why(editing: Door, memory: CascadeMemory):
     browser = editing.browser()
-    case = next(iter(memory.cases()))
+    case = next(iter(memory.cases.all()))
     form = form_of(opened(browser, case.id, "case"), "pin")
-    for entry in ("nothing", next(memory.audit()).id):
+    for entry in ("nothing", next(memory.review.audit()).id):
         refused = browser.post("/do/undo", {**form, "entry": entry})
         assert refused.status_code == 409
         assert "Nothing was changed" in text_of(refused)
@@ -259,7 +259,7 @@ def fields_for(memory: CascadeMemory, browser: Browser) -> dict[str, str]:
     """Everything that any action needs, as a page of this visit has it."""
     episode_id = reported(memory)
     page = opened(browser, episode_id)
-    entry = next(memory.audit())
+    entry = next(memory.review.audit())
     return {**form_of(page, "confirm"), "what": "episode", "solution": "mine", "entry": entry.id}
 
 
@@ -267,7 +267,7 @@ def fields_for(memory: CascadeMemory, browser: Browser) -> dict[str, str]:
 def test_no_other_site_can_act(editing: Door, memory: CascadeMemory, action: str):
     browser = editing.browser()
     fields = fields_for(memory, browser)
-    before = list(memory.audit()), memory.stats()
+    before = list(memory.review.audit()), memory.stats()
     without = {name: value for name, value in fields.items() if name != "form"}
     attacks = (
         (fields, {"Sec-Fetch-Site": "cross-site", "Origin": "http://evil.example"}),
@@ -283,20 +283,20 @@ def test_no_other_site_can_act(editing: Door, memory: CascadeMemory, action: str
         found = browser.ask("POST", f"/do/{action}", data=data, headers=headers)
         assert found.status_code in (401, 403, 421), (headers, found.status_code)
     assert browser.get(f"/do/{action}", params=fields).status_code == 405
-    assert (list(memory.audit()), memory.stats()) == before
+    assert (list(memory.review.audit()), memory.stats()) == before
 
 
 @pytest.mark.parametrize("action", ACTIONS)
 def test_an_inspector_that_only_shows_has_no_forms_and_takes_none(memory: CascadeMemory, action: str):
     with door(memory, edit=True) as editing, door(memory) as looking:
         fields = fields_for(memory, editing.browser())
-        before = list(memory.audit()), memory.stats()
+        before = list(memory.review.audit()), memory.stats()
         browser = looking.browser()
-        case = next(iter(memory.cases()))
+        case = next(iter(memory.cases.all()))
         for page in (opened(browser, fields["id"]), opened(browser, case.id, "case"), browser.get("/audit")):
             assert 'method="post"' not in page.text
         assert browser.post(f"/do/{action}", fields).status_code == 403
-        assert (list(memory.audit()), memory.stats()) == before
+        assert (list(memory.review.audit()), memory.stats()) == before
 
 
 @pytest.mark.parametrize("action", ACTIONS)
@@ -304,18 +304,18 @@ def test_nobody_acts_on_another_namespace_by_its_ids(editing: Door, memory: Casc
     case_id = memory.acting(namespace="other").add("a secret task", "a secret solution")
     episode_id = memory.acting(namespace="other").recall("a secret task").episode_id
     memory.acting(namespace="other").reward(episode_id, 1.0, solution="a secret answer", source="agent")
-    memory.acting(namespace="other").pin(case_id)
-    seen = memory.acting(namespace="other").get_episode(episode_id)
+    memory.acting(namespace="other").cases.pin(case_id)
+    seen = memory.acting(namespace="other").episodes.get(episode_id)
     assert seen is not None
     browser = editing.browser()
     fields = fields_for(memory, browser)
-    entry = next(memory.acting(namespace="other").audit()).id
-    before = list(memory.acting(namespace="other").audit()), memory.acting(namespace="other").stats()
+    entry = next(memory.acting(namespace="other").review.audit()).id
+    before = list(memory.acting(namespace="other").review.audit()), memory.acting(namespace="other").stats()
     for one, what in ((case_id, "case"), (episode_id, "episode")):
         found = browser.post(f"/do/{action}", {**fields, "id": one, "what": what, "seen": seen.fingerprint, "entry": entry})
         assert found.status_code in (404, 409), found.status_code
         assert "secret" not in found.text
-    assert (list(memory.acting(namespace="other").audit()), memory.acting(namespace="other").stats()) == before
+    assert (list(memory.acting(namespace="other").review.audit()), memory.acting(namespace="other").stats()) == before
 
 
 def test_a_form_that_lacks_something_changes_nothing(editing: Door, memory: CascadeMemory):
@@ -335,20 +335,20 @@ def test_a_form_that_lacks_something_changes_nothing(editing: Door, memory: Casc
 
 def test_mounted_the_host_says_who_acts(memory: CascadeMemory):
     browser = mounted(memory, edit=True, actor=lambda scope: dict(scope["headers"]).get(b"x-user", b"nobody").decode())
-    case = next(iter(memory.cases()))
+    case = next(iter(memory.cases.all()))
     page = browser.get("/tools/memory/case", params={"id": case.id})
     done = browser.post("/tools/memory/do/pin", form_of(page, "pin"), headers={"X-User": "zoe"})
     assert done.headers["location"].startswith("/tools/memory/case?")
-    assert next(memory.audit()).actor == "zoe"
+    assert next(memory.review.audit()).actor == "zoe"
 
 
 def test_people_who_entered_a_token_act_under_their_own_names(memory: CascadeMemory):
     with door(memory, edit=True, token="a-token-of-some-length") as made:
         browser = made.browser(come_in=False)
         browser.post("/enter", {"token": "a-token-of-some-length", "name": "Zoë"})
-        case = next(iter(memory.cases()))
+        case = next(iter(memory.cases.all()))
         submit(browser, opened(browser, case.id, "case"), "pin")
-        assert next(memory.audit()).actor == "Zoë"
+        assert next(memory.review.audit()).actor == "Zoë"
 
 
 def test_the_rate_decides_what_waits(memory: CascadeMemory):
@@ -356,6 +356,6 @@ def test_the_rate_decides_what_waits(memory: CascadeMemory):
         reported(memory, task=f"task {number}")
     with door(memory, rate=0.2) as made:
         few = links_of(made.browser().get("/judge"), "episode")
-        assert len(few) == len(list(memory.to_judge(rate=0.2)))
+        assert len(few) == len(list(memory.review.to_judge(rate=0.2)))
         assert 0 < len(few) < 40
         assert len(links_of(made.browser().get("/judge?rate=1"), "episode")) == 40

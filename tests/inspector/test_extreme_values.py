@@ -20,6 +20,7 @@ from extreme_calls import drawn, some
 from extreme_texts import TEXTS
 from found_forms import Form, Found, Noting, names_read
 from harmless_pages import harmless
+from inside import verb_of
 from inspecting import Door, door
 from raw_requests import FORM, Answer, Pairs, RawClient, encoded
 from starlette.routing import Route
@@ -55,7 +56,7 @@ def _reported(memory: CascadeMemory, reward: float) -> str:
     try:
         memory.reward(recall.episode_id, reward, solution="use the oven", source="agent")
     except QuotaExceeded:  # a thousand wait for a verdict
-        memory.expire(0.0, reported=True)
+        memory.episodes.expire(0.0, reported=True)
         return _reported(memory, reward)
     return f"/episode?id={recall.episode_id}"
 
@@ -63,16 +64,16 @@ def _reported(memory: CascadeMemory, reward: float) -> str:
 def _case(memory: CascadeMemory, verb: str | None = None) -> str:
     case_id = memory.add(f"heat some egg {next(_NUMBERS)}", "microwave it", metadata={"user": "ann"})
     if verb is not None:
-        getattr(memory.acting(actor="ann"), verb)(case_id)
+        verb_of(memory.acting(actor="ann"), verb)(case_id)
     return f"/case?id={case_id}"
 
 
 def _warning(memory: CascadeMemory, retired: bool = False) -> str:
-    if not memory.warnings():
+    if not memory.warnings.all():
         fail(memory)
-    warning_id = memory.warnings()[0].id
+    warning_id = memory.warnings.all()[0].id
     ann = memory.acting(actor="ann")
-    (ann.retire if retired else ann.restore_warning)(warning_id)
+    (ann.warnings.retire if retired else ann.warnings.restore)(warning_id)
     return f"/warning?id={warning_id}"
 
 

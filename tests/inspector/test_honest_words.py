@@ -52,7 +52,7 @@ def test_a_failure_that_an_agent_reports_is_confirmed_as_a_failure(person: Brows
     assert "Confirm: it was not solved" in text_of(page)
     done = person.post("/do/confirm", form_of(page, "confirm"))
     assert "No case was stored" in text_of(person.get(done.headers["location"]))
-    found = memory.get_episode(episode_id)
+    found = memory.episodes.get(episode_id)
     assert found is not None
     assert (found.reward, found.source) == (0.0, "human")
 
@@ -65,14 +65,14 @@ def test_an_answer_that_an_agent_took_for_a_failure_can_be_right(person: Browser
     assert "The answer is a case now" in text_of(after)
     assert memory.recall(TASK).cases[0].solution == "use the kettle"
     person.post("/do/undo", form_of(after, "undo"))
-    assert memory.search(TASK).cases[0].solution != "use the kettle"
+    assert memory.cases.search(TASK).cases[0].solution != "use the kettle"
 
 
 def test_a_run_that_goes_on_has_no_buttons_for_a_verdict(person: Browser, memory: CascadeMemory):
     episode_id = memory.recall(TASK).episode_id
     text = text_of(of_episode(person, episode_id))
     assert "Reject" not in text
-    memory.finish(episode_id, solution="use the kettle")
+    memory.episodes.finish(episode_id, solution="use the kettle")
     text = text_of(of_episode(person, episode_id))
     assert "Confirm: it is right" in text
     assert "Reject: it is wrong" in text
@@ -80,7 +80,7 @@ def test_a_run_that_goes_on_has_no_buttons_for_a_verdict(person: Browser, memory
 
 def test_an_episode_that_was_closed_without_a_verdict_cannot_be_corrected(person: Browser, memory: CascadeMemory):
     episode_id = memory.recall(TASK).episode_id
-    memory.discard(episode_id)
+    memory.episodes.discard(episode_id)
     page = of_episode(person, episode_id)
     assert "censored" in text_of(page)
     assert "/do/correct" not in page.text
@@ -95,11 +95,11 @@ def test_a_case_that_somebody_else_has_corrected_since_is_not_corrected(editing:
     refused = bob.post("/do/correct", {**forms[1], "solution": "use the sun"})
     assert refused.status_code == 409
     assert "Nothing was changed" in text_of(refused)
-    assert [case.solution for case in memory.search(TASK, k=9).cases if case.query == TASK] == ["use the kettle"]
+    assert [case.solution for case in memory.cases.search(TASK, k=9).cases if case.query == TASK] == ["use the kettle"]
 
 
 def test_a_report_that_somebody_else_has_confirmed_since_is_not_corrected(editing: Door, memory: CascadeMemory):
-    episode_id = memory.propose(TASK, "use the kettle")
+    episode_id = memory.review.propose(TASK, "use the kettle")
     ann, bob = editing.browser(), editing.browser()
     pages = [of_episode(one, episode_id) for one in (ann, bob)]
     assert ann.post("/do/confirm", form_of(pages[0], "confirm")).status_code == 303
@@ -110,7 +110,7 @@ def test_a_report_that_somebody_else_has_confirmed_since_is_not_corrected(editin
 def test_what_is_listed_to_judge_is_not_all_when_there_is_too_much(editing: Door, memory: CascadeMemory, monkeypatch: Any):
     monkeypatch.setattr(pages_episodes, "MOST_LISTED", 3)
     for number in range(4):
-        memory.propose(f"{TASK} {number}", "use the kettle")
+        memory.review.propose(f"{TASK} {number}", "use the kettle")
     assert "More may wait; these 3 come first." in text_of(editing.browser().get("/judge"))
 
 
@@ -119,9 +119,9 @@ def test_what_is_listed_to_judge_is_not_all_when_there_is_too_much(editing: Door
 
 def test_an_address_does_not_decide_what_its_undo_takes_back(person: Browser, memory: CascadeMemory):
     one, other = (memory.add(f"{TASK} {number}", "use the kettle") for number in range(2))
-    memory.acting(actor="ann").hide(one)
-    hidden = next(memory.audit()).id
-    memory.acting(actor="bob").pin(other)
+    memory.acting(actor="ann").cases.hide(one)
+    hidden = next(memory.review.audit()).id
+    memory.acting(actor="bob").cases.pin(other)
     lured = person.get("/case", params={"id": other, "done": "pin", "entry": hidden})
     assert "This case is pinned" in text_of(lured)
     assert "/do/undo" not in lured.text
@@ -161,7 +161,7 @@ def test_a_purge_that_was_not_complete_says_so(person: Browser, memory: CascadeM
 
 
 def test_who_may_only_look_gets_no_preview_of_forgetting(browser: Browser, memory: CascadeMemory):
-    case = next(iter(memory.cases()))
+    case = next(iter(memory.cases.all()))
     assert browser.get("/forget", params={"what": "case", "id": case.id}).status_code == 404
 
 
@@ -175,7 +175,7 @@ def test_lines_that_end_as_on_windows_are_lines(person: Browser, memory: Cascade
     assert "\ufffd" not in page.text
     fields = {**form_of(page, "correct"), "solution": "take the key\r\npush"}
     done = person.post("/do/correct", fields)
-    assert "take the key\npush" in [case.solution for case in memory.cases()]
+    assert "take the key\npush" in [case.solution for case in memory.cases.all()]
     assert done.status_code == 303
 
 
@@ -184,7 +184,7 @@ def test_a_trajectory_that_nobody_has_edited_is_not_saved_as_a_text(person: Brow
     page = of_case(person, case_id)
     there = page.text.partition("<textarea")[2].partition(">")[2].partition("</textarea>")[0].strip("\n")
     assert person.post("/do/correct", {**form_of(page, "correct"), "solution": html.unescape(there)}).status_code == 400
-    assert next(entry.action for entry in memory.audit()) == "add"
+    assert next(entry.action for entry in memory.review.audit()) == "add"
 
 
 @pytest.mark.parametrize(("address", "query"), WEIRD)
@@ -199,4 +199,4 @@ def test_a_weird_address_is_answered_with_a_sentence(person: Browser, address: s
 def test_the_place_of_a_page_is_a_place(memory: CascadeMemory):
     for after in ("1.2.3:5", "x", "1:", "nan:1", "1:-1"):
         with pytest.raises(InvalidInput, match="after"):
-            memory.page_of_cases(after=after)
+            memory.cases.page(after=after)

@@ -82,7 +82,7 @@ def test_a_hostile_text_in_a_warning_is_shown_as_text(kind: str):
         with contextlib.suppress(InvalidInput):  # most hostile names are refused
             fail(memory, text, step, actor=name or "somebody")
         fail(memory, text, step, actor="somebody")
-        memory.advise(memory.warnings()[0].id, f"do not {text[:900]}", note=text[:900])
+        memory.warnings.advise(memory.warnings.all()[0].id, f"do not {text[:900]}", note=text[:900])
         browser = made.browser()
         for address in ("/warnings", *links_of(browser.get("/warnings"), "warning"), "/audit"):
             page = browser.get(address)

@@ -62,7 +62,7 @@ def test_a_filter_that_is_wrong_is_explained(browser: Browser):
 
 
 def test_an_id_finds_its_case(browser: Browser, memory: CascadeMemory):
-    (wanted, _) = memory.page_of_cases().items
+    (wanted, _) = memory.cases.page().items
     text = text_of(browser.get("/cases", params={"q": wanted.id}))
     assert wanted.query in text
     assert text.count("microwave it") + text.count("put it into the fridge") == 1
@@ -131,7 +131,7 @@ def test_what_agents_reported_waits_to_be_judged(browser: Browser, memory: Casca
     recall = memory.recall("boil some water")
     memory.reward(recall.episode_id, 1.0, solution="use the kettle", source="agent")
     waiting = memory.recall("fry some fish")
-    memory.finish(waiting.episode_id, solution="use a pan")
+    memory.episodes.finish(waiting.episode_id, solution="use a pan")
     text = text_of(browser.get("/judge"))
     assert "boil some water" in text
     assert "fry some fish" in text
@@ -155,7 +155,7 @@ def test_learning_is_drawn_from_what_was_judged():
 
 def test_health_tells_failures(browser: Browser, memory: CascadeMemory):
     assert "Health ok" in " ".join(text_of(browser.get("/health")).split())
-    memory.note_failure("reward", ValueError("it was <b>full</b>"))
+    memory.data.note_failure("reward", ValueError("it was <b>full</b>"))
     text = text_of(browser.get("/health"))
     assert "failing" in text
     assert "it was <b>full</b>" in text

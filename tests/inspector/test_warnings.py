@@ -12,7 +12,7 @@ AUDIT = "/audit"
 
 
 def only(memory: CascadeMemory) -> FailureWarning:
-    (found,) = memory.warnings()
+    (found,) = memory.warnings.all()
     return found
 
 
@@ -42,10 +42,10 @@ def test_warnings_are_listed_with_what_came_of_them(memory: CascadeMemory):
     memory.recall(TASK).reward(1.0, solution=[right])
     fail(memory, TASK, actor="ann")
     fail(memory, "list the names of all suppliers", source="human")
-    memory.acting(actor="ann").restore_warning(only(memory).id)
+    memory.acting(actor="ann").warnings.restore(only(memory).id)
     for number in range(6):
         recall = memory.recall(f"{TASK} {number}")
-        warned = memory.check(recall.episode_id, **CALL) is not None
+        warned = memory.warnings.check(recall.episode_id, **CALL) is not None
         memory.reward(recall.episode_id, float(warned), solution=[right if warned else MISTAKE], source="env")
     known = only(memory)
     assert known.tally.warned
@@ -72,8 +72,8 @@ def test_warnings_are_listed_with_what_came_of_them(memory: CascadeMemory):
 def test_lists_are_filtered_by_state_and_led_through_page_by_page(memory: CascadeMemory):
     for number in range(57):
         fail(memory, TASK, mistaken(f"col{'abcdefghij'[number % 10]}{'klmnopqrst'[number // 10]}"))
-    retired = memory.warnings()[3]
-    memory.acting(actor="ann").retire(retired.id)
+    retired = memory.warnings.all()[3]
+    memory.acting(actor="ann").warnings.retire(retired.id)
     with door(memory) as made:
         browser = made.browser()
         first = browser.get("/warnings")
@@ -99,7 +99,7 @@ def test_a_memory_without_warnings_says_when_one_is_written(browser: Browser):
 def test_a_warning_is_seen_in_its_own_namespace_only(memory: CascadeMemory):
     recall = memory.acting(namespace="other").recall(TASK)
     memory.acting(namespace="other").reward(recall.episode_id, 0.0, solution=[MISTAKE], source="env")
-    (hidden,) = memory.acting(namespace="other").warnings()
+    (hidden,) = memory.acting(namespace="other").warnings.all()
     browser = mounted(memory, namespaces=["default"], edit=True, actor="ann")
     assert "nme" not in browser.get("/tools/memory/warnings").text
     for query in ({"id": hidden.id}, {"id": hidden.id, "ns": "other"}):
@@ -112,7 +112,7 @@ def test_a_warning_is_seen_in_its_own_namespace_only(memory: CascadeMemory):
         page = person.get(link)
         assert person.post("/do/retire", form_of(page, "retire")).status_code == 303
         assert "U+" not in text_of(person.get("/audit", params={"ns": "other"}))
-    assert memory.acting(namespace="other").warnings()[0].state == "retired"
+    assert memory.acting(namespace="other").warnings.all()[0].state == "retired"
 
 
 # -- deciding ----------------------------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ def test_a_person_retires_a_warning_and_restores_it(person: Browser, memory: Cas
     page = decide(person, warning, "restore")
     assert "Agents get this warning again" in text_of(page)
     assert only(memory).state == "active"
-    entries = [(one.action, one.actor, one.subject, one.note) for one in memory.audit()][:2]
+    entries = [(one.action, one.actor, one.subject, one.note) for one in memory.review.audit()][:2]
     assert entries == [("restore", "ann", warning.id, None), ("retire", "ann", warning.id, "the table has changed")]
 
 
@@ -178,7 +178,7 @@ def test_a_form_without_its_fields_changes_nothing(person: Browser, memory: Casc
         assert found.status_code in (400, 404), text_of(found)
     too_long = person.post("/do/retire", {**form, "note": "n" * 3_000})
     assert too_long.status_code == 400
-    assert [one.action for one in memory.audit() if one.action != "add"] == []
+    assert [one.action for one in memory.review.audit() if one.action != "add"] == []
 
 
 def test_who_may_only_look_decides_nothing(memory: CascadeMemory, own: Door):

@@ -25,18 +25,18 @@ def test_a_case_and_an_episode_say_whose_they_are(browser: Browser, memory: Casc
     text = text_of(browser.get(f"/case?id={case_id}"))
     assert text.split("Trusted like")[1].startswith("user")
     assert "bob (cli)" in text  # who reported the outcome
-    ids = [case.id for case in memory.cases(by_actor="")]
+    ids = [case.id for case in memory.cases.all(by_actor="")]
     assert "nobody named" in text_of(browser.get(f"/case?id={ids[0]}"))
 
 
 def test_what_a_visitor_does_came_through_the_inspector(memory: CascadeMemory):
-    episode_id = memory.acting(actor="agent 7", channel="mcp").propose("dry some cup", "fridge")
+    episode_id = memory.acting(actor="agent 7", channel="mcp").review.propose("dry some cup", "fridge")
     with door(memory, edit=True) as made:
         browser = made.browser()
         page = browser.get(f"/episode?id={episode_id}")
         fields = {**form_of(page, "correct"), "solution": "towel"}
         assert browser.post("/do/correct", fields).status_code == 303
-    (case,) = memory.cases(by_channel="inspector")
+    (case,) = memory.cases.all(by_channel="inspector")
     assert (case.solution, case.actor, case.trust) == ("towel", "ann", 4)
 
 
@@ -56,8 +56,8 @@ def test_a_weight_of_ten_leaves_room_for_those_below_one():
 
 
 def test_no_two_links_run_together(memory: CascadeMemory):
-    episode_id = memory.propose("dry some cup", "fridge")
-    memory.acting(actor="ann").correct(episode_id, "towel")
+    episode_id = memory.review.propose("dry some cup", "fridge")
+    memory.acting(actor="ann").review.correct(episode_id, "towel")
     with door(memory, edit=True) as made:
         browser = made.browser()
         assert "subject, case made" in " ".join(text_of(browser.get("/audit")).split())

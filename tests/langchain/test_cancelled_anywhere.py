@@ -125,7 +125,7 @@ async def ends_well(memory: CascadeMemory, judge: Judge, run: Run) -> None:
     before = memory.stats().rewards
     assert before == len(judge.judged), "nothing was learned but what was judged"
     await run()
-    assert memory.pending() == []
+    assert memory.episodes.pending() == []
     assert memory.stats().rewards == before + 1
     assert_clean(memory)
 
@@ -147,7 +147,7 @@ async def test_cancelled_at_any_suspension(memory: CascadeMemory, judge: Judge, 
             assert memory.stats().rewards == judged_before, f"cancelled at suspension {nth}"
         nth += EVERY
         assert nth < 2000
-    assert memory.pending() == []
+    assert memory.episodes.pending() == []
     assert [record for record in caplog.records if record.name.startswith("cascade")] == []
 
 

@@ -49,7 +49,7 @@ def test_what_is_stored_is_what_was_done_now(judged: CascadeMemory):
     judged.add("what is 2 + 2?", SOLVED)
     played(judged)
     judged.sync()
-    new = next(case for case in judged.cases() if case.query == "what is 2 + 3?")
+    new = next(case for case in judged.cases.all() if case.query == "what is 2 + 3?")
     assert isinstance(new.solution, Trajectory)
     assert [(step.tool, dict(step.arguments)) for step in new.solution.steps] == [("add", {"a": 2, "b": 3})]
 

@@ -58,7 +58,7 @@ def ask(agent: Any, memory: CascadeMemory, text: str = "What is 6 times 7?", **c
 
 def ends(memory: CascadeMemory, namespace: str | None = None) -> list[tuple[str, str]]:
     """The beginnings of the tasks, and what became of them, the oldest first."""
-    found = [(one.query[:20], one.status) for one in memory.acting(namespace=namespace).episodes()]
+    found = [(one.query[:20], one.status) for one in memory.acting(namespace=namespace).episodes.all()]
     assert memory.health().failures == {}
     return found
 
@@ -74,7 +74,7 @@ def test_files_and_plans_are_steps_and_cases_are_shown(right: CascadeMemory):
     scripted = model(plan, write, call("multiply", a=6, b=7), read, "It is 42.")
     agent = deepagents.create_deep_agent(scripted, [multiply], middleware=[right.middleware(), TodoListMiddleware()])
     result = ask(agent, right)
-    steps = right.get_episode(result["cascade_episode_id"]).solution.steps
+    steps = right.episodes.get(result["cascade_episode_id"]).solution.steps
     assert [step.tool for step in steps] == ["write_todos", "write_file", "multiply", "read_file"]
     assert "6*7" in steps[-1].observation
     assert not any(SHOWN in message.text for message in scripted.seen[-1])
@@ -92,7 +92,7 @@ async def test_a_subagent_without_the_middleware_is_a_step_of_the_main_agent(rig
     )
     right.add("what is 7 times 6?", "42")
     await agent.ainvoke({"messages": [("user", "What is 6 times 7?")]}, {"callbacks": [right.callback]})
-    (episode,) = right.episodes()
+    (episode,) = right.episodes.all()
     assert [(step.tool, step.observation) for step in episode.solution.steps] == [("task", "42, I say.")] * len(kinds)
     shown = [any(SHOWN in message.text for message in seen) for seen in scripted.seen]
     assert shown == [True, *[False] * 2 * len(kinds), True]
@@ -103,12 +103,12 @@ def test_a_subagent_with_the_middleware_has_an_episode_and_cases_of_its_own(righ
     scripted = delegating("own")
     agent = deepagents.create_deep_agent(scripted, [multiply], middleware=[right.middleware()], subagents=[own])
     result = ask(agent, right, cascade_actor="ann")
-    assert right.get_episode(result["cascade_episode_id"]).query == "What is 6 times 7?"
+    assert right.episodes.get(result["cascade_episode_id"]).query == "What is 6 times 7?"
     ask(agent, right, "Tell me what 6 times 7 is", cascade_actor="ann")
     assert [status for _, status in ends(right)] == ["settled"] * 2
     assert ends(right, "parts") == [(PART[:20], "settled")] * 2
-    assert [case.query for case in right.acting(namespace="parts").cases()] == [PART]
-    assert {one.actor for one in right.acting(namespace="parts").episodes()} == {"ann"}
+    assert [case.query for case in right.acting(namespace="parts").cases.all()] == [PART]
+    assert {one.actor for one in right.acting(namespace="parts").episodes.all()} == {"ann"}
     assert all(any(SHOWN in message.text for message in seen) for seen in scripted.seen[4:])
 
 
@@ -134,7 +134,7 @@ def test_an_interrupted_run_names_its_own_episode_and_not_that_of_a_subagent(rig
     options = {"subagents": [own], "checkpointer": InMemorySaver(), "interrupt_on": {"multiply": True}}
     agent = deepagents.create_deep_agent(ScriptedModel(script=play), [multiply], middleware=[right.middleware()], **options)
     result = ask(agent, right, "What is six sevens?", thread_id="t")
-    assert right.get_episode(result["cascade_episode_id"]).query == "What is six sevens?"
+    assert right.episodes.get(result["cascade_episode_id"]).query == "What is six sevens?"
 
 
 @pytest.mark.parametrize("skips", [True, False])
@@ -144,7 +144,7 @@ def test_a_fork_has_the_middleware_of_the_main_agent(right: CascadeMemory, skips
         delegating("fork"), [multiply], middleware=[middleware], subagents=[named("fork", mode="fork")]
     )
     result = ask(agent, right)
-    assert right.get_episode(result["cascade_episode_id"]).query == "What is 6 times 7?"
+    assert right.episodes.get(result["cascade_episode_id"]).query == "What is 6 times 7?"
     assert {status for _, status in ends(right)} == {"settled"}
     assert sorted(query.startswith(FORK) for query, _ in ends(right)) == ([False] if skips else [False, True])
 
@@ -182,7 +182,7 @@ def test_a_summary_takes_neither_cases_nor_steps(right: CascadeMemory):
     small = ScriptedModel(script=play, profile={"max_input_tokens": 4_500})
     agent = deepagents.create_deep_agent(small, [look], middleware=[right.middleware()], system_prompt="Read.")
     result = ask(agent, right, "Read the book")
-    assert [step.arguments["page"] for step in right.get_episode(result["cascade_episode_id"]).solution.steps] == [
+    assert [step.arguments["page"] for step in right.episodes.get(result["cascade_episode_id"]).solution.steps] == [
         *range(1, 14)
     ]
     working = [seen for seen in small.seen if len(seen) > 1]

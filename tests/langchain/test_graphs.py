@@ -41,7 +41,7 @@ def graph(memory: CascadeMemory, act: Any, checkpointer: Any = None, **learn: An
 
 def rewards(memory: CascadeMemory) -> list[float]:
     memory.sync()
-    return [value for value, _ in memory.engine.rewards()]
+    return [value for value, _ in memory.engine.episodes.rewards()]
 
 
 def ask(text: str = "what is 2 + 3?") -> dict[str, Any]:
@@ -74,7 +74,7 @@ def test_a_graph_may_score_its_own_state(memory: CascadeMemory):
     graph(memory, act, reward=lambda state: state["messages"][-1].text == "It is 5.").invoke(ask())
     graph(memory, act, reward=lambda _: None).invoke(ask("later"))
     assert rewards(memory) == [1.0]
-    assert [episode.answer for episode in memory.pending()] == ["It is 5."]
+    assert [episode.answer for episode in memory.episodes.pending()] == ["It is 5."]
 
     def broken(_: Any) -> float:
         raise KeyError("gold")
@@ -234,7 +234,7 @@ async def test_a_rag_chain_is_one_episode_per_call(judged: CascadeMemory):
     assert "".join(chain.stream("what is 2 + 3 again?", config)) == "It is 5."
     assert rewards(judged) == [1.0] * 3
     assert "five" in script.seen[0][0].text
-    assert judged.engine.get(judged.engine.search("what is 2 + 3 again?").cases[0].id).solution == "It is 5."
+    assert judged.engine.cases.get(judged.engine.cases.search("what is 2 + 3 again?").cases[0].id).solution == "It is 5."
 
 
 @pytest.mark.parametrize("key", ["answer", "output", "result", "response", "text"])

@@ -38,7 +38,7 @@ def test_a_run_is_rewarded_once_when_it_ends_and_its_trajectory_is_kept(judged: 
 def test_the_episode_has_the_id_of_the_run_so_that_feedback_by_run_id_finds_it(memory: CascadeMemory):
     run_id = uuid.uuid4()
     adding(memory).invoke(ask(), watched(memory, run_id=run_id))
-    assert [episode.id for episode in memory.pending()] == [str(run_id)]
+    assert [episode.id for episode in memory.episodes.pending()] == [str(run_id)]
     assert memory.reward(run_id=run_id, value=1.0) is not None, "the solution was kept for whoever judges later"
 
 
@@ -96,7 +96,7 @@ def test_a_run_announced_twice_keeps_what_happened_in_between(judged: CascadeMem
     judged.callback.on_chain_start({}, {}, run_id=run_id)
     judged.callback.on_chain_end({"output": "5"}, run_id=run_id)
     judged.callback.on_chain_end({"output": "4"}, run_id=run_id)
-    assert judged.engine.get_episode(recall.episode_id).reward == 1.0
+    assert judged.engine.episodes.get(recall.episode_id).reward == 1.0
     assert_clean(judged)
 
 

@@ -68,7 +68,7 @@ def build(memory: CascadeMemory, saver: Any, way: str, *script: Any) -> tuple[An
 
 def rewards(memory: CascadeMemory) -> list[float]:
     memory.sync()
-    return [value for value, _ in memory.engine.rewards()]
+    return [value for value, _ in memory.engine.episodes.rewards()]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -77,7 +77,7 @@ def test_an_approved_call_goes_on_in_the_same_episode(judged: CascadeMemory, sav
     out = agent.invoke(ask(), config)
     assert out["__interrupt__"]
     assert rewards(judged) == [], "waiting for somebody is not the end"
-    assert len(judged.pending()) == 1
+    assert len(judged.episodes.pending()) == 1
     agent.invoke(decide("approve"), config)
     assert rewards(judged) == [1.0]
     assert judged.stats().episodes == judged.stats().recalls == 1
@@ -122,7 +122,7 @@ def test_something_new_on_the_thread_abandons_what_waited(judged: CascadeMemory,
     agent.invoke(decide("approve"), config)
     assert rewards(judged) == [1.0]
     assert judged.stats().episodes == 2
-    assert judged.pending() == []
+    assert judged.episodes.pending() == []
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -147,7 +147,7 @@ def test_a_checkpoint_played_again_pays_nothing_twice(judged: CascadeMemory, sav
     )
     agent.invoke(None, {**config, **before_the_answer.config})
     assert rewards(judged) == [1.0]
-    assert judged.pending() == []
+    assert judged.episodes.pending() == []
     assert judged.stats().episodes == 1
     assert judged.health().ok
 
@@ -162,7 +162,7 @@ def test_a_task_played_again_from_its_beginning_is_a_new_episode(judged: Cascade
     agent.invoke(decide("approve"), config)
     assert rewards(judged) == [1.0, 1.0]
     assert judged.stats().cases == 1, "the same solution is counted, not stored twice"
-    assert judged.pending() == []
+    assert judged.episodes.pending() == []
 
 
 def test_a_handler_attached_twice_resumes_once_and_keeps_what_was_done_before(judged: CascadeMemory, saver: SqliteSaver):
@@ -235,7 +235,7 @@ def test_a_killed_process_is_resumed_by_another_in_the_same_episode(tmp_path: Pa
     memory = make(tmp_path / "memory")
     assert rewards(memory) == [1.0]
     assert memory.stats().episodes == memory.stats().recalls == 1
-    (case,) = memory.engine.search("what is 2 + 3?").cases
+    (case,) = memory.engine.cases.search("what is 2 + 3?").cases
     assert [(step.tool, step.observation) for step in case.solution.steps] == [("add", "5")]
 
 
@@ -260,7 +260,7 @@ def test_a_graph_inside_a_tool_may_wait_for_itself(judged: CascadeMemory, saver:
     out = outer.invoke(ask(), {"callbacks": [judged.callback]})
     if "__interrupt__" in out:  # LangGraph 1.2.3: what waits inside holds up the outer graph as well
         assert rewards(judged) == []
-        assert [episode.ended for episode in judged.pending()] == ["interrupted"]
+        assert [episode.ended for episode in judged.episodes.pending()] == ["interrupted"]
         return
     assert rewards(judged) == [1.0]
     assert judged.callback.open_runs == 0

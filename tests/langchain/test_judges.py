@@ -139,7 +139,7 @@ def test_a_judges_rewards_are_marked_as_such(make: Any):
     memory = make(reward_fn=LLMJudge(model("VERDICT: 1")))
     with memory.episode("6 * 7") as block:
         block.solution = "42"
-    assert memory.engine.get_episode(block.id).source == "judge"
+    assert memory.engine.episodes.get(block.id).source == "judge"
 
 
 def test_feedback_in_langsmith_becomes_rewards(memory: CascadeMemory):
@@ -160,9 +160,9 @@ def test_feedback_in_langsmith_becomes_rewards(memory: CascadeMemory):
 
     good, odd, other = (memory.engine.recall(f"task {i}").episode_id for i in range(3))
     memory.engine.recall("mine", episode_id="not a run id")
-    memory.engine.finish(good, solution="42")
+    memory.engine.episodes.finish(good, solution="42")
     assert collect_feedback(memory, client=Client()) == 1
-    settled = memory.engine.get_episode(good)
+    settled = memory.engine.episodes.get(good)
     assert (settled.reward, settled.source) == (1.0, "human"), "the newest feedback counts"
-    assert {one.id for one in memory.pending()} == {odd, other, "not a run id"}
+    assert {one.id for one in memory.episodes.pending()} == {odd, other, "not a run id"}
     assert collect_feedback(memory, client=Client()) == 0

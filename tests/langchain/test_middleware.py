@@ -36,8 +36,8 @@ def test_an_agent_recalls_before_it_starts_and_is_rewarded_when_it_answered(judg
     first = agent.invoke(ask())
     second = agent.invoke(ask("what is 2 + 3, please?"))
     assert paid(judged) == [1.0, 1.0]
-    assert judged.engine.get_episode(first["cascade_episode_id"]).reward == 1.0
-    assert judged.engine.get_episode(second["cascade_episode_id"]).cases
+    assert judged.engine.episodes.get(first["cascade_episode_id"]).reward == 1.0
+    assert judged.engine.episodes.get(second["cascade_episode_id"]).cases
     case = judged.engine.recall("what is 2 + 3?").cases[0]
     assert isinstance(case.solution, Trajectory)
     assert [(step.thought, step.tool, step.observation) for step in case.solution.steps] == [("I add them.", "add", "5")]
@@ -93,7 +93,7 @@ def test_under_the_handler_the_episode_has_the_id_of_the_outermost_run(memory: C
     chain = RunnableLambda(lambda task: ask(task)) | agent
     out = chain.invoke("what is 2 + 3?", {"callbacks": [memory.callback], "run_id": run_id})
     assert out["cascade_episode_id"] == str(run_id)
-    assert len(memory.pending()) == 2, "the agent within has an episode of its own"
+    assert len(memory.episodes.pending()) == 2, "the agent within has an episode of its own"
     assert memory.reward(run_id=run_id, value=1.0) is not None
 
 
@@ -103,16 +103,16 @@ def test_a_later_reward_by_thread_finds_the_last_episode_and_its_solution(memory
     agent.invoke(ask(), config)
     out = agent.invoke(ask("what is 2 + 3 + 0 + 7?"), config)
     case_id = memory.reward(thread_id="t1", value=1.0, source="human")
-    assert memory.engine.get_episode(out["cascade_episode_id"]).reward == 1.0
-    assert memory.engine.get(case_id).query == "what is 2 + 3 + 0 + 7?"
-    assert len(memory.engine.get(case_id).solution.steps) == 1, "only what was done for this message"
+    assert memory.engine.episodes.get(out["cascade_episode_id"]).reward == 1.0
+    assert memory.engine.cases.get(case_id).query == "what is 2 + 3 + 0 + 7?"
+    assert len(memory.engine.cases.get(case_id).solution.steps) == 1, "only what was done for this message"
 
 
 def test_an_early_end_by_a_limit_still_ends_the_episode(judged: CascadeMemory):
     limit = ModelCallLimitMiddleware(run_limit=1, exit_behavior="end")
     create_agent(solver(), [add], middleware=[judged.middleware(), limit]).invoke(ask())
     assert len(paid(judged)) == 1
-    assert judged.pending() == []
+    assert judged.episodes.pending() == []
 
 
 @pytest.mark.parametrize("handler", [True, False])
@@ -124,7 +124,7 @@ def test_an_error_in_the_agent_is_raised_and_the_handler_censors_what_the_middle
         agent.invoke(ask(), {"callbacks": [judged.callback]} if handler else {})
     assert paid(judged) == []
     assert judged.stats().censored == int(handler)
-    assert len(judged.pending()) == int(not handler), "without the handler it waits, to be expired"
+    assert len(judged.episodes.pending()) == int(not handler), "without the handler it waits, to be expired"
 
 
 def test_middleware_and_handler_together_pay_once(judged: CascadeMemory):
@@ -146,7 +146,7 @@ def test_a_pending_episode_is_judged_by_one_of_the_two_only(make: Make):
     agent.invoke(ask(), {"callbacks": [memory.callback], "configurable": {"thread_id": "t"}})
     memory.sync()
     assert len(asked) == len(set(asked)) == 2
-    assert len(memory.pending()) == 2
+    assert len(memory.episodes.pending()) == 2
 
 
 def test_a_recall_by_the_agent_itself_joins_the_episode(judged: CascadeMemory):
@@ -154,7 +154,7 @@ def test_a_recall_by_the_agent_itself_joins_the_episode(judged: CascadeMemory):
     retriever = create_retriever_tool(judged, "cases", "Finds cases.")
     script = model(call("recall_cases", query="2 + 3"), call("cases", query="2 + 3"), call("add", a=2, b=3), "It is 5.")
     out = create_agent(script, [add, judged.tool(), retriever], middleware=[judged.middleware()]).invoke(ask())
-    episode = judged.engine.get_episode(out["cascade_episode_id"])
+    episode = judged.engine.episodes.get(out["cascade_episode_id"])
     assert episode.recalls == 3
     assert judged.stats().episodes == 1
     assert [step.tool for step in episode.solution.steps] == ["add"], "recalled text is not stored again"
@@ -184,7 +184,7 @@ def test_agents_within_agents_have_episodes_of_their_own_also_in_a_batch(judged:
     outer = create_agent(model(call("delegate", task="sub"), "It is 5."), [delegate], middleware=[judged.middleware()])
     outer.batch([ask("a"), ask("b"), ask("c")])
     assert paid(judged) == [1.0] * 6
-    assert judged.pending() == []
+    assert judged.episodes.pending() == []
 
 
 def test_a_block_of_the_user_takes_the_agent_in(judged: CascadeMemory):
@@ -201,7 +201,7 @@ def test_an_outer_graph_finds_the_episode_in_the_answer(judged: CascadeMemory):
     graph = StateGraph(MessagesState).add_node("agent", agent).add_edge(START, "agent").compile(checkpointer=InMemorySaver())
     out = graph.invoke(ask(), {"configurable": {"thread_id": "t"}})
     assert "cascade_episode_id" not in out
-    assert judged.engine.get_episode(out["messages"][-1].response_metadata["cascade_episode_id"]).reward == 1.0
+    assert judged.engine.episodes.get(out["messages"][-1].response_metadata["cascade_episode_id"]).reward == 1.0
     assert len(out["messages"]) == 4, "the answer was tagged, not repeated"
 
 
@@ -240,7 +240,7 @@ def test_a_reward_function_that_raises_leaves_the_episode_pending_and_one_line_s
     memory = make(reward_fn=judge)
     agent = create_agent(solver(), [add], middleware=[memory.middleware()])
     agent.invoke(ask())
-    assert memory.pending()[0].answer == "It is 5."
+    assert memory.episodes.pending()[0].answer == "It is 5."
     assert memory.health().failures == {"reward_fn": 1}
     assert caplog.text.count("\n") == 1
     assert "reward_fn failed (KeyError: 'gold'); see memory.health()" in caplog.text
@@ -260,9 +260,9 @@ def test_two_memories_in_one_agent_need_two_names(make: Make):
         assert "ours: five" in shown[0].text
     for one in (mine, ours):
         assert one.health().ok
-        (episode,) = one.pending()
+        (episode,) = one.episodes.pending()
         assert episode.answer == "It is 5."
-    assert out["cascade_episode_id"] == mine.pending()[0].id, "the first in the list is the one in the result"
+    assert out["cascade_episode_id"] == mine.episodes.pending()[0].id, "the first in the list is the one in the result"
 
 
 def test_one_namespace_per_user(judged: CascadeMemory):
@@ -303,7 +303,7 @@ def test_other_middleware_around_tools_still_works(judged: CascadeMemory):
         return result.model_copy(update={"content": str(result.content) + "!"})
 
     out = create_agent(solver(), [add], middleware=[judged.middleware(), shout]).invoke(ask())
-    assert judged.engine.get_episode(out["cascade_episode_id"]).solution.steps[0].observation == "5!"
+    assert judged.engine.episodes.get(out["cascade_episode_id"]).solution.steps[0].observation == "5!"
 
 
 def test_the_model_is_loaded_while_the_agent_is_being_built(make: Make):

@@ -74,7 +74,7 @@ def tool_that_asks_the_engine(memory: CascadeMemory) -> None:
     @tool
     def lookup(q: str) -> str:
         """Look up."""
-        return memory.engine.search(q).render()
+        return memory.engine.cases.search(q).render()
 
     create_agent(model(call("lookup", q="heat"), "done"), [lookup], middleware=[memory.middleware()]).invoke(ask("heat"))
 
@@ -83,7 +83,7 @@ def second_handle(memory: CascadeMemory) -> None:
     other = CascadeMemory(engine=memory.engine)
     agent = create_agent(model(call("recall_cases", query="heat"), "done"), [other.tool()], middleware=[memory.middleware()])
     agent.invoke(ask("heat"))
-    assert memory.pending() == [], "both handles know the one episode"
+    assert memory.episodes.pending() == [], "both handles know the one episode"
 
 
 @pytest.mark.parametrize(

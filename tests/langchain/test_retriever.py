@@ -94,7 +94,7 @@ async def test_a_retrieval_may_be_restricted_by_metadata(make: Callable[..., Cas
 def test_what_is_no_query_is_refused(seeded: CascadeMemory, query: object):
     with pytest.raises(InvalidInput, match="query"):
         seeded.invoke(query)  # type: ignore[arg-type]
-    assert seeded.pending() == []
+    assert seeded.episodes.pending() == []
 
 
 def test_abstaining_decides_how_many_documents_come(make: Callable[..., CascadeMemory]):
@@ -121,7 +121,7 @@ def test_metadata_is_plain_json_and_names_case_episode_and_scores(make: Callable
     }
     assert json.loads(json.dumps(document.metadata, allow_nan=False)) == document.metadata
     assert not [value for value in document.metadata.values() if isinstance(value, np.generic)]
-    assert memory.engine.get_episode(document.metadata["cascade_episode_id"]) is not None
+    assert memory.engine.episodes.get(document.metadata["cascade_episode_id"]) is not None
 
 
 @pytest.mark.parametrize("response_format", ["content", "content_and_artifact"])
@@ -133,7 +133,7 @@ def test_a_retriever_tool_works_under_a_checkpointer(tmp_path: Any, seeded: Casc
         stored = agent.get_state({"configurable": {"thread_id": "t"}}).values["messages"][2]
     if response_format == "content_and_artifact":
         assert stored.artifact[0]["metadata"]["case_id"]  # the checkpointer gives plain data back
-    (episode,) = seeded.pending()
+    (episode,) = seeded.episodes.pending()
     assert episode.answer == "done"
     assert "microwave" not in str(episode.solution), "recalled text is no new experience"
 
@@ -142,7 +142,7 @@ def test_without_any_handler_a_recall_knows_its_thread_and_the_episode_named_in_
     agent = create_agent(model(call("recall_cases", query="heat a cup"), "done"), [seeded.tool()], checkpointer=InMemorySaver())
     config = {"configurable": {"thread_id": "t9"}, "metadata": {"cascade_episode_id": "mine"}}
     agent.invoke({"messages": [("user", "heat")]}, config)
-    assert seeded.engine.get_episode("mine").thread_id == "t9"
+    assert seeded.engine.episodes.get("mine").thread_id == "t9"
     assert seeded.reward(thread_id="t9", value=1.0, solution="heat it") is not None
 
 

@@ -121,7 +121,7 @@ def test_a_handler_on_the_model_alone_sees_no_run_and_the_recall_stays_pending(j
     script.callbacks = [judged.callback]
     create_agent(script, [judged.tool()]).invoke(ask())
     assert paid(judged) == []
-    assert len(judged.pending()) == 1
+    assert len(judged.episodes.pending()) == 1
 
 
 def test_an_attached_handler_follows_every_run_of_the_context(judged: CascadeMemory):
@@ -131,7 +131,7 @@ def test_an_attached_handler_follows_every_run_of_the_context(judged: CascadeMem
         agent.invoke(ask(), watched(judged))
     agent.invoke(ask())
     assert paid(judged) == [1.0, 1.0]
-    assert len(judged.pending()) == 1
+    assert len(judged.episodes.pending()) == 1
     attached = judged.attach()
     agent.invoke(ask())
     attached.detach()
@@ -145,7 +145,7 @@ def test_a_block_gathers_the_runs_inside_into_one_episode_and_takes_their_soluti
         agent.invoke(ask())
     assert judged.stats().episodes == 1
     assert paid(judged) == [1.0]
-    assert judged.engine.get_episode(episode.id).answer == "It is 5."
+    assert judged.engine.episodes.get(episode.id).answer == "It is 5."
     with pytest.raises(RuntimeError, match="exploded"), judged.episode("what is 3 + 3?"):
         failing(judged, call("explode"), tools=[explode]).invoke(ask())
     assert judged.stats().censored == 1

@@ -16,6 +16,7 @@ from scripted import call, model
 
 from cascade_memory import Episode
 from cascade_memory.langchain import CascadeMemory
+from cascade_memory.memory.episodes import Episodes
 
 Make = Callable[..., CascadeMemory]
 
@@ -94,7 +95,7 @@ def test_an_error_of_the_memory_never_reaches_the_agent(judged: CascadeMemory, m
     def broken(*_: Any, **__: Any) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(judged.engine, "end_episode", broken)
+    monkeypatch.setattr(Episodes, "conclude", broken)
     result = adding(judged).invoke(ask(), watched(judged))
     assert result["messages"][-1].text == "It is 5."
     assert judged.health().failures == {"callback": 1}
@@ -106,8 +107,8 @@ def test_a_reward_function_that_raises_is_counted_and_the_episode_stays_pending(
 
     memory = make(reward_fn=judge)
     adding(memory).invoke(ask(), watched(memory))
-    assert len(memory.pending()) == 1
-    assert memory.pending()[0].answer == "It is 5."
+    assert len(memory.episodes.pending()) == 1
+    assert memory.episodes.pending()[0].answer == "It is 5."
     assert memory.health().failures == {"reward_fn": 1}
 
 

@@ -35,7 +35,7 @@ async def test_a_run_resumed_the_next_moment_finds_its_episode(always: CascadeMe
     await asyncio.gather(*(one(i) for i in range(20)))
     await asyncio.to_thread(always.sync)
     assert paid(always) == [1.0] * 20
-    assert always.pending() == []
+    assert always.episodes.pending() == []
 
 
 @pytest.mark.parametrize("way", ["tool", "middleware"])
@@ -51,7 +51,7 @@ def test_an_attached_handler_knows_that_a_run_waits(always: CascadeMemory, way: 
     with always.attach():
         agent.invoke(ask("send it"), config)
         assert paid(always) == []
-        assert [episode.ended for episode in always.pending()] == ["interrupted"]
+        assert [episode.ended for episode in always.episodes.pending()] == ["interrupted"]
         agent.invoke(Command(resume="yes"), config)
     assert paid(always) == [1.0]
 
@@ -66,7 +66,7 @@ def test_a_block_around_a_run_that_waits_leaves_the_episode_to_whoever_resumes_i
     assert paid(always) == []
     agent.invoke(Command(resume="yes"), config)
     assert paid(always) == [1.0]
-    assert always.engine.get_episode(block.id).answer == "done"
+    assert always.engine.episodes.get(block.id).answer == "done"
 
 
 def test_a_loop_that_approves_below_one_root_is_paid(always: CascadeMemory):

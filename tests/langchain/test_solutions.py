@@ -66,7 +66,7 @@ def test_a_trajectory_of_any_size_is_rewarded_and_cut(always: CascadeMemory, kin
     create_agent(script, [work], middleware=[always.middleware()]).invoke(ask("do it"), {"recursion_limit": 500})
     assert paid(always) == [1.0]
     assert always.health().ok
-    (case,) = always.engine.search("do it").cases
+    (case,) = always.engine.cases.search("do it").cases
     assert len(case.solution.as_text()) <= 500_000
     assert "cut" in case.solution.as_text()
 
@@ -89,7 +89,7 @@ def test_the_task_is_what_was_asked_last_or_nothing(always: CascadeMemory, secon
         assert always.stats().episodes == 1
         assert out.get("cascade_episode_id") is None
     else:
-        assert always.engine.get_episode(out["cascade_episode_id"]).query == query
+        assert always.engine.episodes.get(out["cascade_episode_id"]).query == query
 
 
 def test_an_answer_that_mentions_an_action_is_an_answer():

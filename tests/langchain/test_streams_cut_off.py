@@ -172,14 +172,14 @@ def test_a_stream_of_a_graph_that_is_cut_off_is_censored(always: CascadeMemory, 
 
     async def aread_one() -> None:
         async for _ in agent.astream(ask(), watched(always), stream_mode=mode):
-            if always.engine.pending():
+            if always.engine.episodes.pending():
                 break
 
     if how == "astream":
         run(aread_one())
     else:
         for _ in agent.stream(ask(), watched(always), stream_mode=mode):
-            if always.engine.pending():
+            if always.engine.episodes.pending():
                 break
     always.sync()
     stats = always.stats()
@@ -200,7 +200,7 @@ def test_a_stream_that_is_kept_goes_on(always: CascadeMemory):
     stream = CHAINS["with fallbacks"](always).stream("2 + 3", watched(always))
     next(stream)
     gc.collect()
-    assert len(always.pending()) == 1
+    assert len(always.episodes.pending()) == 1
     assert list(stream)
     assert always.stats().rewards == 1
 
@@ -222,9 +222,9 @@ def test_a_silent_run_is_lost_only_if_its_id_is_gone(always: CascadeMemory, monk
     chain = CHAINS["with fallbacks"](always)
     broken_off(chain, watched(always))
     gc.collect()
-    assert len(always.pending()) == 1, "it may still be heard of"
+    assert len(always.episodes.pending()) == 1, "it may still be heard of"
     monkeypatch.setattr(run_tree, "SILENT", 0.0)
-    assert always.pending() == []
+    assert always.episodes.pending() == []
     assert_clean(always)
 
 
@@ -262,7 +262,7 @@ def test_a_reader_who_leaves_at_an_interrupt_may_resume(always: CascadeMemory):
     for part in graph.stream(ask(), config):
         if "__interrupt__" in part:
             break
-    assert len(always.pending()) == 1
+    assert len(always.episodes.pending()) == 1
     graph.invoke(Command(resume="It is 5."), config)
     assert (always.stats().rewards, always.stats().open) == (1, 0)
     assert_clean(always)

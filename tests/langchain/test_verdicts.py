@@ -59,7 +59,7 @@ async def test_a_reward_function_may_use_the_memory(make: Make, kind: str):
 def test_a_verdict_that_is_none_leaves_the_episode_pending_with_its_solution(make: Make, verdict: Any):
     memory = make(reward_fn=lambda _: verdict)
     create_agent(model("It is 42."), [], middleware=[memory.middleware()]).invoke(ask("6 * 7"))
-    assert [episode.answer for episode in memory.pending()] == ["It is 42."]
+    assert [episode.answer for episode in memory.episodes.pending()] == ["It is 42."]
 
 
 def test_what_a_judge_runs_does_not_appear_in_the_agents_stream(make: Make):

@@ -39,9 +39,9 @@ def test_a_failing_call_is_blamed_when_the_reward_comes_and_the_next_agent_is_wa
     memory, database = make(reward_fn=solved), Database()
     first, _ = agent(memory, database, query(WRONG), "I do not know.")
     first.invoke({"messages": [("user", "who works in Paris?")]})
-    (warning,) = memory.warnings()
+    (warning,) = memory.warnings.all()
     assert (warning.tool, warning.happened, warning.why, warning.source) == ("query", ERROR, "failed", "host")
-    memory.restore_warning(warning.id)
+    memory.warnings.restore(warning.id)
     second, shown = agent(memory, database, query(WRONG), heeding, "Ann does.")
     second.invoke(ASK)
     assert is_warning(shown.seen[1][-1].text)
@@ -68,7 +68,7 @@ async def test_asynchronous_agents_are_warned_as_well(memory: CascadeMemory):
     out = await heeded.ainvoke(ASK)
     assert is_warning(tool_messages(out["messages"])[0].text)
     assert database.ran == [RIGHT]
-    assert memory.get_episode(out["cascade_episode_id"]).reward == 1.0
+    assert memory.episodes.get(out["cascade_episode_id"]).reward == 1.0
 
 
 def test_in_a_stream_the_warning_is_the_tools_message(memory: CascadeMemory):
@@ -108,12 +108,12 @@ def test_a_warning_is_no_step_of_a_solution_and_nobody_is_blamed_for_it(memory: 
     database = Database()
     heeded, _ = agent(memory, database, query(WRONG), heeding, "Ann does.")
     out = heeded.invoke(ASK)
-    solution = memory.get_episode(out["cascade_episode_id"]).solution
+    solution = memory.episodes.get(out["cascade_episode_id"]).solution
     assert [step.arguments for step in solution.steps] == [{"sql": RIGHT}]
     assert not is_warning(solution.as_text())
     gave_up, _ = agent(memory, database, query(WRONG), "I give up.")
     gave_up.invoke(ASK)
-    assert [one.times for one in memory.warnings()] == [1]
+    assert [one.times for one in memory.warnings.all()] == [1]
     assert ERROR not in memory.recall(TASK).render()
 
 
@@ -124,7 +124,7 @@ def test_a_warning_is_no_step_even_if_the_history_was_summarised(memory: Cascade
     turns = iter([query(WRONG), query(RIGHT), query(RIGHT), AIMessage("Ann does.")])
     heeded, _ = agent(memory, Database(), lambda _: next(turns), more=[summary])
     out = heeded.invoke(ASK)
-    steps = memory.get_episode(out["cascade_episode_id"]).solution.steps
+    steps = memory.episodes.get(out["cascade_episode_id"]).solution.steps
     assert {step.arguments["sql"] for step in steps} == {RIGHT}
 
 
@@ -159,7 +159,7 @@ def test_a_call_that_ends_the_run_is_blamed_if_the_handler_watches(make: Make):
     failing, _ = agent(memory, Database(fails=RuntimeError), query(WRONG))
     with pytest.raises(RuntimeError):
         failing.invoke(ASK, {"callbacks": [memory.callback]})
-    (warning,) = memory.warnings()
+    (warning,) = memory.warnings.all()
     assert warning.happened == f"RuntimeError: {ERROR}"
 
 
@@ -169,7 +169,7 @@ def test_without_warnings_nothing_is_kept_and_nobody_is_warned(make: Make):
     for _ in range(2):
         failing.invoke(ASK)
     assert database.ran == [WRONG, WRONG]
-    assert memory.warnings() == []
+    assert memory.warnings.all() == []
 
 
 def test_a_locked_action_never_runs(make: Make):

@@ -40,9 +40,9 @@ def memory(make: Callable[..., CascadeMemory]) -> CascadeMemory:
     memory = make(abstain=False)
     steps = [Step(tool=name, arguments={"thing": "cup"}, observation=SAID, failed=True) for name in ("pick", "move")]
     memory.reward(memory.recall(TASK).episode_id, 0.0, solution=steps, source="env")
-    (warning,) = memory.warnings()
+    (warning,) = memory.warnings.all()
     assert warning.tool == "move"
-    memory.restore_warning(warning.id)
+    memory.warnings.restore(warning.id)
     return memory
 
 

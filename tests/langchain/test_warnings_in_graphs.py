@@ -60,7 +60,7 @@ def graph(memory: CascadeMemory, tools: Any, *script: Any, state: Any = State, s
 
 def checks(memory: CascadeMemory) -> list[tuple[str, bool]]:
     """The last episode's decisions whether to warn."""
-    last = next(memory.episodes(newest_first=True))
+    last = next(memory.episodes.all(newest_first=True))
     return [(one.warning, one.warned) for one in engine_of(memory).parts.ledger.warnings.checks(last.id)]
 
 
@@ -81,7 +81,7 @@ async def test_a_guarded_tool_node_warns_before_the_tool_runs(memory: CascadeMem
         assert answer.text == "Ann works there"
     assert database.ran == [RIGHT, RIGHT]
     memory.sync()
-    for episode in itertools.islice(memory.episodes(newest_first=True), 2):
+    for episode in itertools.islice(memory.episodes.all(newest_first=True), 2):
         assert [step.arguments["sql"] for step in episode.solution.steps] == [RIGHT]
 
 
@@ -108,7 +108,7 @@ def test_a_graph_without_the_memorys_nodes_is_guarded_in_a_block_and_under_the_h
     asking.invoke(ASK, {"callbacks": [memory.callback]})
     assert database.ran == [WRONG, RIGHT, RIGHT]
     memory.sync()
-    assert checks(memory) == [(memory.warnings()[0].id, True)]
+    assert checks(memory) == [(memory.warnings.all()[0].id, True)]
 
 
 async def test_a_failing_memory_or_tool_changes_nothing(memory: CascadeMemory, monkeypatch: pytest.MonkeyPatch):
@@ -207,10 +207,10 @@ def test_a_refused_call_is_blamed_and_warned_of(make: Make):
     refused = approving(memory, database, query("DROP staff"), "Then I do not know.")
     refused.invoke(ASK, THREAD)
     refused.invoke(decide("reject", message="User rejected it: never drop a table"), THREAD)
-    (warning,) = memory.warnings()
+    (warning,) = memory.warnings.all()
     assert (warning.why, warning.tool) == ("refused", "query")
     assert "never drop a table" in warning.happened
-    memory.restore_warning(warning.id)
+    memory.warnings.restore(warning.id)
     again = graph(memory, [database.tool], query("DROP staff"), "Then I do not know.")
     (message,) = tool_messages(again.invoke(ASK)["messages"])
     assert "never drop a table" in message.text

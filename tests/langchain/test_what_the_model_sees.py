@@ -112,7 +112,7 @@ def test_a_summary_of_the_history_loses_neither_the_cases_nor_the_steps(judged: 
     out = agent.invoke(ask())
     assert len(out["messages"]) < 14, "the history was cut"
     assert all("abacus" in "".join(message.text for message in shown) for shown in script.seen)
-    solution = judged.engine.get_episode(out["cascade_episode_id"]).solution
+    solution = judged.engine.episodes.get(out["cascade_episode_id"]).solution
     assert [step.thought for step in solution.steps] == [f"Step {i}." for i in range(6)]
 
 
@@ -134,7 +134,7 @@ def test_retries_outside_of_the_middleware_record_a_step_once(judged: CascadeMem
     script.script = flaky
     retry = ModelRetryMiddleware(max_retries=3, initial_delay=0, jitter=False)
     out = create_agent(script, [add], middleware=[retry, judged.middleware()]).invoke(ask())
-    assert len(judged.engine.get_episode(out["cascade_episode_id"]).solution.steps) == 1
+    assert len(judged.engine.episodes.get(out["cascade_episode_id"]).solution.steps) == 1
 
 
 def test_a_long_observation_is_cut_and_says_so(judged: CascadeMemory):
@@ -144,7 +144,7 @@ def test_a_long_observation_is_cut_and_says_so(judged: CascadeMemory):
         return "\x1b[31mred\x00\x9b" + "x" * 50_000
 
     out = create_agent(model(call("read"), "5"), [read], middleware=[judged.middleware()]).invoke(ask())
-    observation = judged.engine.get_episode(out["cascade_episode_id"]).solution.steps[0].observation
+    observation = judged.engine.episodes.get(out["cascade_episode_id"]).solution.steps[0].observation
     assert len(observation) < 9_000
     assert "characters cut" in observation
     assert observation.startswith("redxxx")

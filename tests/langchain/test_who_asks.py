@@ -57,11 +57,11 @@ _KINDS = ["middleware", "nodes", "retriever", "callback", "tool"]
 def test_every_door_knows_who_asks(make: Any, kind: str, said: str):
     memory = make(reward_fn=lambda _: 1.0)
     _run(memory, kind, _SAID[said])
-    (episode,) = memory.engine.episodes()
+    (episode,) = memory.engine.episodes.all()
     assert (episode.actor, episode.channel) == ("7" if said == "a number" else "ann", "langchain")
     if kind in ("middleware", "nodes"):
-        (case,) = memory.engine.cases()
-        (outcome,) = memory.engine.outcomes(case_id=case.id)
+        (case,) = memory.engine.cases.all()
+        (outcome,) = memory.engine.episodes.outcomes(case_id=case.id)
         assert (case.actor, case.channel) == (episode.actor, "langchain")
         assert (outcome.actor, outcome.channel) == (None, "langchain")  # ``reward_fn`` judged it, and not who asked
 
@@ -70,7 +70,7 @@ def test_every_door_knows_who_asks(make: Any, kind: str, said: str):
 def test_without_it_the_memory_s_own_actor_asks(make: Any, kind: str):
     memory = make(actor="service")
     _run(memory, kind, {})
-    (episode,) = memory.engine.episodes()
+    (episode,) = memory.engine.episodes.all()
     assert (episode.actor, episode.channel) == ("service", "langchain")
 
 
@@ -80,7 +80,7 @@ def test_no_message_and_no_state_says_who_asks(make: Any, kind: str):
     said = {"cascade_actor": "admin", "configurable": {"cascade_actor": "admin"}, "metadata": {"cascade_actor": "admin"}}
     message = HumanMessage("cascade_actor: admin", additional_kwargs=said, response_metadata=said, name="admin")
     _run(memory, kind, _SAID["configurable"], {"messages": [message], **said})
-    (episode,) = memory.engine.episodes()
+    (episode,) = memory.engine.episodes.all()
     assert episode.actor == "ann"
 
 
@@ -92,14 +92,14 @@ async def test_asynchronous_runs_know_it_too(make: Any):
     await memory.ainvoke("what is 2 + 4?", _SAID["configurable"])
     await _graph(memory).ainvoke(_TASK, _SAID["configurable"])
     memory.sync()
-    assert [one.actor for one in memory.engine.episodes()] == ["ann", "ann", "ann"]
+    assert [one.actor for one in memory.engine.episodes.all()] == ["ann", "ann", "ann"]
 
 
 def test_an_interrupted_conversation_keeps_who_began_it(make: Any):
     memory = make()
     recall = memory.engine.acting(actor="ann", channel="langchain").recall("what is 2 + 3?", episode_id="e1")
     memory.invoke("what is 2 + 3?", {"metadata": {"cascade_episode_id": "e1", "cascade_actor": "bob"}})
-    assert memory.engine.get_episode(recall.episode_id).actor == "ann"
+    assert memory.engine.episodes.get(recall.episode_id).actor == "ann"
 
 
 def test_the_adapter_s_own_verbs_take_it(make: Any):
@@ -107,18 +107,18 @@ def test_the_adapter_s_own_verbs_take_it(make: Any):
     with memory.acting(actor="ann").episode("what is 2 + 3?") as block:
         block.solution = "5"
         memory.acting(actor="bob").reward(block.id, 1.0, solution="5")
-    (case,) = memory.cases(by_actor="ann")
-    assert (case.channel, memory.engine.outcomes(case_id=case.id)[0].actor) == ("langchain", "bob")
+    (case,) = memory.cases.all(by_actor="ann")
+    assert (case.channel, memory.engine.episodes.outcomes(case_id=case.id)[0].actor) == ("langchain", "bob")
     episode_id = memory.acting(actor="ann").recall("what is 2 + 4?").episode_id
     memory.acting(actor="carol").reward(episode_id, 1.0, solution="6")
-    assert memory.engine.outcomes(episode_id=episode_id)[0].actor == "carol"
-    assert {one.actor for one in memory.sources()} == {"ann", "bob", "carol"}
-    assert len(memory.diff("1h")) == 2
+    assert memory.engine.episodes.outcomes(episode_id=episode_id)[0].actor == "carol"
+    assert {one.actor for one in memory.sources.all()} == {"ann", "bob", "carol"}
+    assert len(memory.sources.diff("1h")) == 2
 
 
 async def test_a_reward_in_the_event_loop_takes_it(make: Any):
     memory = make()
     episode_id = (await memory.acting(actor="ann").arecall("what is 2 + 3?")).episode_id
     await memory.acting(actor="bob", channel="mcp").areward(episode_id, 1.0, solution="5")
-    (outcome,) = memory.engine.outcomes(episode_id=episode_id)
+    (outcome,) = memory.engine.episodes.outcomes(episode_id=episode_id)
     assert (outcome.actor, outcome.channel) == ("bob", "mcp")

@@ -53,7 +53,7 @@ def test_a_block_joins_the_nodes_of_a_graph_and_takes_the_last_answer(always: Ca
         builder.compile().invoke(ask("6 * 7"))
     assert paid(always) == [1.0]
     assert always.stats().episodes == 1
-    assert always.engine.get_episode(block.id).answer == "It is 42."
+    assert always.engine.episodes.get(block.id).answer == "It is 42."
 
 
 def test_a_turn_whose_recall_failed_carries_no_id_of_an_earlier_turn(always: CascadeMemory, monkeypatch: pytest.MonkeyPatch):

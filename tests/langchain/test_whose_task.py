@@ -78,7 +78,7 @@ def test_a_function_says_what_is_a_task_and_what_is_none(make: Make, asked: str,
     options: Any = {"query": place} if how == "a function" else {"skip": lambda text: not text.startswith("ticket: ")}
     agent = create_agent(model("microwave it"), [], middleware=[memory.middleware(**options)])
     found = agent.invoke(ask(asked))
-    cases = [(case.query, case.solution) for case in memory.cases()]
+    cases = [(case.query, case.solution) for case in memory.cases.all()]
     task = "heat the cup" if how == "a function" else "ticket: heat the cup"
     assert cases == ([(task, "microwave it")] if asked.startswith("ticket") else [])
     assert bool(found["cascade_episode_id"]) is asked.startswith("ticket")
@@ -89,7 +89,7 @@ def test_the_solution_is_taken_from_where_it_is_said_to_be(make: Make):
     memory = make(reward_fn=lambda episode: True)
     middleware = memory.middleware(solution=lambda state: state["messages"][-1].text.upper())
     create_agent(model("microwave it"), [], middleware=[middleware]).invoke(ask("heat the cup"))
-    assert [case.solution for case in memory.cases()] == ["MICROWAVE IT"]
+    assert [case.solution for case in memory.cases.all()] == ["MICROWAVE IT"]
 
 
 def test_a_key_that_is_not_in_the_state_is_counted_and_the_agent_goes_on(make: Make):

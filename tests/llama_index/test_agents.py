@@ -130,16 +130,16 @@ async def test_the_id_of_the_run_is_the_id_of_the_episode(make):
     handler = function_agent(("recall_cases", {"query": "2 + 3"}), "5", tools=(memory.tool(),)).run(TASK)
     await handler
     memory.sync()
-    assert [one.id for one in memory.pending()] == [handler.run_id]
+    assert [one.id for one in memory.episodes.pending()] == [handler.run_id]
     case_id = memory.reward(handler.run_id, 1.0)
-    assert memory.engine.get(case_id).solution == "5"
+    assert memory.engine.cases.get(case_id).solution == "5"
 
 
 async def test_without_install_the_id_of_the_run_serves_as_well(make):
     memory = make()
     handler = function_agent(("recall_cases", {"query": "2 + 3"}), "5", tools=(memory.tool(),)).run(TASK)
     await handler
-    assert [one.id for one in memory.pending()] == [handler.run_id]
+    assert [one.id for one in memory.episodes.pending()] == [handler.run_id]
 
 
 async def test_an_agent_inside_a_tool_recalls_for_the_outermost_run(memory):

@@ -126,7 +126,7 @@ async def ends_well(memory: CascadeMemory, judge: Judge, run: Run, *, judged: in
     assert memory.stats().rewards == len(judge.judged) == judged
     await run()
     memory.sync()
-    assert memory.pending() == []
+    assert memory.episodes.pending() == []
     assert memory.stats().rewards == judged + 1
     assert (memory.open_runs, memory.health().failures) == (0, {})
 
@@ -207,5 +207,5 @@ async def test_a_streamed_answer_waits_for_a_reward_whether_it_is_read_or_not(me
         for _ in answer.response_gen:
             break
     memory.sync()
-    (episode,) = memory.pending()
+    (episode,) = memory.episodes.pending()
     assert (judge.judged, episode.ended, memory.open_runs) == ([], "ok", 0)

@@ -18,7 +18,7 @@ async def test_installing_twice_is_installing_once(memory):
     memory.uninstall()
     assert len(get_dispatcher().span_handlers) == before
     await function_agent(("recall_cases", {"query": "2 + 3"}), "5", tools=(memory.tool(),)).run(TASK)
-    assert len(memory.pending()) == 1
+    assert len(memory.episodes.pending()) == 1
 
 
 async def test_two_memories_learn_of_their_own_recalls_only(make):

@@ -116,7 +116,7 @@ def test_a_query_engine_is_a_run_of_its_own(memory):
     assert str(answer) == "It is 5."
     assert "add the numbers: 5" in str(llm.seen[0])
     memory.sync()
-    episode = memory.engine.get_episode(answer.source_nodes[0].metadata["cascade_episode_id"])
+    episode = memory.engine.episodes.get(answer.source_nodes[0].metadata["cascade_episode_id"])
     assert (episode.status, episode.reward, episode.solution) == ("settled", 1.0, "It is 5.")
 
 
@@ -127,12 +127,12 @@ async def test_an_asynchronous_query_engine_that_fails_says_nothing_of_the_case(
         await engine.aquery("what is 2 + 3, please?")
     memory.sync()
     assert memory.stats().censored == 1
-    assert memory.engine.rewards() == []
+    assert memory.engine.episodes.rewards() == []
 
 
 def test_without_install_an_episode_waits_for_its_reward(memory):
     answer = RetrieverQueryEngine.from_args(memory, llm=ScriptedLLM(script=["5"])).query("what is 2 + 3, please?")
-    assert [one.id for one in memory.pending()] == [answer.source_nodes[0].metadata["cascade_episode_id"]]
+    assert [one.id for one in memory.episodes.pending()] == [answer.source_nodes[0].metadata["cascade_episode_id"]]
 
 
 def test_an_answer_that_is_still_to_come_is_not_judged(memory):
@@ -140,7 +140,7 @@ def test_an_answer_that_is_still_to_come_is_not_judged(memory):
     answer = RetrieverQueryEngine.from_args(memory, llm=ScriptedLLM(script=["It is 5."]), streaming=True).query("2 + 3?")
     assert str(answer) == "It is 5."
     memory.sync()
-    (episode,) = memory.pending()
+    (episode,) = memory.episodes.pending()
     assert episode.ended == "ok"
 
 
@@ -148,7 +148,7 @@ def test_an_engine_that_found_nothing_has_not_answered(make):
     memory = make().install()
     RetrieverQueryEngine.from_args(memory, llm=ScriptedLLM(script=["5"])).query("2 + 3?")
     memory.sync()
-    assert memory.pending()[0].solution is None
+    assert memory.episodes.pending()[0].solution is None
 
 
 def test_a_query_that_is_too_long_is_cut(memory):
@@ -161,12 +161,12 @@ def test_a_chat_engine_is_a_run_as_well(memory):
     assert str(chat.chat("what is 2 + 3, please?")) == "It is 5."
     assert str(chat.chat("what is 3 + 2, please?")) == "It is 5."
     memory.sync()
-    assert memory.pending() == []
-    assert [value for value, _ in memory.engine.rewards()] == [1.0, 1.0]
+    assert memory.episodes.pending() == []
+    assert [value for value, _ in memory.engine.episodes.rewards()] == [1.0, 1.0]
     for _ in chat.stream_chat("what is 2 + 2, please?").response_gen:
         pass
     memory.sync()
-    (waiting,) = memory.pending()
+    (waiting,) = memory.episodes.pending()
     assert waiting.ended == "ok"
 
 
@@ -189,4 +189,4 @@ def test_a_door_may_say_whose_tasks_it_recalls_for():
         for user in ("ann", "bob"):
             CascadeMemory(engine=engine, metadata={"user": user}).retrieve("what is 2 + 3?")
         assert engine.forget(where={"user": "ann"}).episodes == 1
-        assert [one.metadata for one in engine.pending()] == [{"user": "bob"}]
+        assert [one.metadata for one in engine.episodes.pending()] == [{"user": "bob"}]

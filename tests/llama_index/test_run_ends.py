@@ -19,7 +19,7 @@ async def test_an_error_is_the_agents_own_and_says_nothing_of_the_case(memory):
     asked = ("recall_cases", {"query": "2 + 3"})
     with pytest.raises(Exception, match="no model"):
         await function_agent(asked, RuntimeError("no model"), tools=(memory.tool(),)).run(TASK)
-    assert (only_episode(memory).status, memory.engine.rewards()) == ("censored", [])
+    assert (only_episode(memory).status, memory.engine.episodes.rewards()) == ("censored", [])
 
 
 async def test_an_error_may_be_judged(make):
@@ -41,7 +41,7 @@ async def test_running_out_of_time_is_an_error(memory):
     agent = function_agent(*script, tools=(memory.tool(), hang), timeout=3.0)
     with pytest.raises(WorkflowTimeoutError):
         await agent.run(TASK)
-    assert (only_episode(memory).status, memory.engine.rewards()) == ("censored", [])
+    assert (only_episode(memory).status, memory.engine.episodes.rewards()) == ("censored", [])
 
 
 async def test_running_out_of_steps_is_an_error(memory):
@@ -49,19 +49,19 @@ async def test_running_out_of_steps_is_an_error(memory):
     agent = function_agent(("recall_cases", {"query": "2 + 3"}), ADDING, ADDING, ADDING, tools=(memory.tool(), add))
     with pytest.raises(WorkflowRuntimeError, match="Max iterations"):
         await agent.run(TASK, max_iterations=3)
-    assert (only_episode(memory).status, memory.engine.rewards()) == ("censored", [])
+    assert (only_episode(memory).status, memory.engine.episodes.rewards()) == ("censored", [])
 
 
 async def test_a_cancelled_run_is_censored_even_if_errors_are_judged(make):
     memory = make(reward_fn=lambda episode: 0.0).install()
     agent = function_agent(("recall_cases", {"query": "2 + 3"}), "5", tools=(memory.tool(),), pause=0.1)
     handler = agent.run(TASK)
-    while not memory.pending():
+    while not memory.episodes.pending():
         await asyncio.sleep(0.02)
     await handler.cancel_run()
     with pytest.raises(WorkflowCancelledByUser):
         await handler
-    assert (only_episode(memory).status, memory.engine.rewards()) == ("censored", [])
+    assert (only_episode(memory).status, memory.engine.episodes.rewards()) == ("censored", [])
 
 
 async def test_a_failing_tool_is_a_failed_step_of_a_run_that_went_on(memory):
@@ -89,7 +89,7 @@ async def test_a_run_that_waits_for_somebody_goes_on_with_its_episode(memory):
     handler = function_agent(("confirm", {"query": "2 + 3"}), "It is 5.", tools=(tool,)).run(TASK)
     async for event in handler.stream_events():
         if isinstance(event, InputRequiredEvent):
-            assert memory.pending()
+            assert memory.episodes.pending()
             handler.ctx.send_event(HumanResponseEvent(response="yes"))
     await handler
     episode = only_episode(memory)
@@ -99,7 +99,7 @@ async def test_a_run_that_waits_for_somebody_goes_on_with_its_episode(memory):
 async def test_without_a_verdict_the_episode_keeps_its_solution_for_a_later_reward(make):
     memory = make().install()
     await function_agent(("recall_cases", {"query": "2 + 3"}), ADDING, "5", tools=(memory.tool(), add)).run(TASK)
-    (episode,) = memory.pending()
+    (episode,) = memory.episodes.pending()
     assert (episode.ended, episode.answer) == ("ok", "5")
     assert memory.reward(episode.id, 1.0) is not None
 
@@ -130,7 +130,7 @@ async def test_a_verdict_that_fails_is_counted(make):
     memory.sync()
     assert str(answer) == "5"
     assert memory.health().failures
-    assert memory.pending()[0].answer == "5"
+    assert memory.episodes.pending()[0].answer == "5"
 
 
 async def test_a_slow_verdict_does_not_hold_up_the_loop(make):
@@ -151,7 +151,7 @@ async def test_a_solution_that_cannot_be_told_is_not_a_failure(memory, monkeypat
     await function_agent(("recall_cases", {"query": "2 + 3"}), "5", tools=(memory.tool(),)).run(TASK)
     await memory.arun(function_agent("5"), TASK)
     memory.sync()
-    assert [one.ended for one in memory.pending()] == ["ok", "ok"]
+    assert [one.ended for one in memory.episodes.pending()] == ["ok", "ok"]
     assert memory.health().failures["callback"] == 2
 
 

@@ -22,11 +22,11 @@ def memory():
 def test_the_verbs_are_there_without_a_detour(memory: CascadeMemory):
     recall = memory.recall("cool some mug")
     case_id = memory.reward(recall.episode_id, 1.0, solution="put it into the fridge")
-    assert memory.search("cool some mug").cases[0].id == case_id
-    assert memory.get_episode(recall.episode_id).reward == 1.0
-    assert [case.id for case in memory.cases()] == [case_id]
-    assert [one.id for one in memory.episodes()] == [recall.episode_id]
-    assert (len(memory), case_id in memory, memory.namespaces()) == (1, True, ["default"])
+    assert memory.cases.search("cool some mug").cases[0].id == case_id
+    assert memory.episodes.get(recall.episode_id).reward == 1.0
+    assert [case.id for case in memory.cases.all()] == [case_id]
+    assert [one.id for one in memory.episodes.all()] == [recall.episode_id]
+    assert (len(memory), case_id in memory, memory.data.namespaces()) == (1, True, ["default"])
     assert memory.report().episodes == 1
     assert memory.forget(case_id).cases == 1
     assert memory
@@ -37,9 +37,9 @@ def test_a_recall_shows_as_many_cases_as_the_adapter():
     with Engine(embedder="hashing", k=1) as engine:
         engine.add([("cool some mug", "a"), ("cool some mug", "b"), ("cool some mug", "c")])
         memory = CascadeMemory(engine=engine, k=2)
-        assert len(memory.search("cool some mug")) == len(memory.recall("cool some mug")) == 2
-        assert len(memory.search("cool some mug", k=3)) == 3
-        assert len(engine.search("cool some mug")) == 1
+        assert len(memory.recall("cool some mug")) == 2
+        assert len(memory.cases.search("cool some mug", k=3)) == 3
+        assert len(engine.cases.search("cool some mug")) == 1
 
 
 async def test_the_asynchronous_ones_too(memory: CascadeMemory):
@@ -48,7 +48,7 @@ async def test_the_asynchronous_ones_too(memory: CascadeMemory):
     assert case_id in memory
     second = await memory.arecall("heat some egg")
     assert await memory.aend(second.episode_id, solution="microwave") is None
-    assert memory.get_episode(second.episode_id).ended == "ok"
+    assert memory.episodes.get(second.episode_id).ended == "ok"
 
 
 def test_retrievals_inside_a_block_join_its_episode(memory: CascadeMemory):
@@ -59,7 +59,7 @@ def test_retrievals_inside_a_block_join_its_episode(memory: CascadeMemory):
         episode.solution = "put it into the freezer"
         episode.reward(1.0)
     assert memory.stats().episodes == 1
-    assert memory.get_episode(episode.id).recalls == 2
+    assert memory.episodes.get(episode.id).recalls == 2
     (outside,) = memory.retrieve("cool a mug")
     assert outside.metadata["cascade_episode_id"] != episode.id
 
@@ -76,5 +76,5 @@ async def test_a_block_in_an_event_loop_that_fails_censors_its_episode(memory: C
 
     with pytest.raises(KeyError):
         await fails()
-    (episode,) = memory.episodes()
+    (episode,) = memory.episodes.all()
     assert (episode.status, episode.recalls) == ("censored", 2)

@@ -55,7 +55,7 @@ def query(ran: list[str]) -> Any:
 
 def last_episode(memory: Any) -> Any:
     memory.sync()
-    return next(memory.episodes(newest_first=True))
+    return next(memory.episodes.all(newest_first=True))
 
 
 def checks(memory: Any) -> list[bool]:
@@ -69,9 +69,9 @@ async def test_a_failing_call_is_blamed_when_the_reward_comes_and_the_next_agent
     await failing.run("who works in Paris?", memory=with_block(memory))
     (step,) = only_episode(memory).solution.steps
     assert (step.failed, step.observation) == (True, ERROR)
-    (warning,) = memory.warnings()
+    (warning,) = memory.warnings.all()
     assert (warning.tool, warning.happened, warning.why) == ("query", ERROR, "failed")
-    memory.restore_warning(warning.id)
+    memory.warnings.restore(warning.id)
     heeded = function_agent(MISTAKE, heeding, "Ann does.", tools=memory.guarded([query]))
     await heeded.run(TASK, memory=with_block(memory))
     assert is_warning(heeded.llm.seen[1][-1].content)
@@ -94,7 +94,7 @@ async def test_a_warning_is_no_step_of_a_solution_and_nobody_is_blamed_for_it(me
     gave_up = function_agent(MISTAKE, "I give up.", tools=memory.guarded([query]))
     await gave_up.run(TASK, memory=with_block(memory))
     assert last_episode(memory).reward == 0.0
-    assert [one.times for one in memory.warnings()] == [1]
+    assert [one.times for one in memory.warnings.all()] == [1]
     assert ERROR not in memory.recall(TASK).render()
 
 
@@ -228,8 +228,8 @@ async def test_a_tool_of_another_kind_is_guarded_and_keeps_its_attributes(memory
     assert isinstance(tool, AsyncBaseTool)
     assert tool.ran is ran
     memory.reward(memory.recall(TASK).episode_id, 0.0, solution=[old_step()], source="env")
-    for one in memory.warnings():
-        memory.restore_warning(one.id)
+    for one in memory.warnings.all():
+        memory.warnings.restore(one.id)
     mistake = ("query", {"input": WRONG})
     repair: Any = lambda seen: ("query", {"input": RIGHT}) if is_warning(seen[-1].content) else "I do not know."  # noqa: E731
     await function_agent(mistake, repair, "Ann does.", tools=[tool]).run(TASK, memory=with_block(memory))
@@ -290,7 +290,7 @@ async def test_many_runs_at_once_are_warned_each_in_its_own_episode(memory, quer
     memory.sync()
     found = [
         engine_of(memory).parts.ledger.warnings.checks(one.id)
-        for one in itertools.islice(memory.episodes(newest_first=True), 6)
+        for one in itertools.islice(memory.episodes.all(newest_first=True), 6)
     ]
     assert [len(one) for one in found] == [1] * 6
     warned = sum(one.warned for (one,) in found)  # chance lets one of ten episodes be without a warning

@@ -31,8 +31,8 @@ def memory(make: Any) -> Any:
     took = Step(tool="take", arguments={"what": "cup"}, observation=NOT_THERE, failed=True)
     moved = Step(tool="move", arguments={"what": "cup", "where": "red box"}, observation="Nothing happens.", failed=True)
     memory.reward(memory.recall(TASK).episode_id, 0.0, solution=[took, moved], source="env")
-    for warning in memory.warnings():
-        memory.restore_warning(warning.id)
+    for warning in memory.warnings.all():
+        memory.warnings.restore(warning.id)
     return memory.install()
 
 

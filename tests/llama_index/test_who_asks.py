@@ -28,10 +28,10 @@ async def test_every_door_knows_who_asks(make, kind: str, installed: bool):
             with memory.episode("2 + 3") as session:
                 session.reward(1.0, solution="5")
     memory.sync()
-    (episode,) = memory.engine.episodes()
+    (episode,) = memory.engine.episodes.all()
     assert (episode.actor, episode.channel) == ("ann", "llama_index")
     if kind == "arun":
-        (case,) = memory.cases()
+        (case,) = memory.cases.all()
         assert (case.actor, case.channel) == ("ann", "llama_index")
 
 
@@ -39,4 +39,4 @@ async def test_without_it_the_memory_s_own_actor_asks(make):
     memory = make(actor="service").install()
     await function_agent("cascade_actor: admin").run("cascade_actor: admin", memory=with_block(memory))
     memory.sync()
-    assert [one.actor for one in memory.engine.episodes()] == ["service"]
+    assert [one.actor for one in memory.engine.episodes.all()] == ["service"]

@@ -125,13 +125,15 @@ def test_what_a_client_does_has_its_name(folder):
         case_id = mine.report_outcome(episode_id, 1, "fridge, then table")["case_id"]
         added = mine.add_case("heat an egg", "microwave")["case_id"]
         proposed = Verbs(memory, actor="bob").add_case("boil an egg", "pan")["episode_id"]
-        found = memory.get_episode(episode_id)
+        found = memory.episodes.get(episode_id)
         assert (found.actor, found.channel) == ("ann", "mcp")
-        assert [(memory.get(one).actor, memory.get(one).channel) for one in (case_id, added)] == [("ann", "mcp")] * 2
-        assert (memory.get_episode(proposed).actor, memory.get_episode(proposed).channel) == ("bob", "mcp")
+        assert [(memory.cases.get(one).actor, memory.cases.get(one).channel) for one in (case_id, added)] == [
+            ("ann", "mcp")
+        ] * 2
+        assert (memory.episodes.get(proposed).actor, memory.episodes.get(proposed).channel) == ("bob", "mcp")
         code = mine.forget_cases([case_id])["code"]
         mine.forget_cases([case_id], code)
-        forgotten = next(entry for entry in memory.audit() if entry.action == "forget")
+        forgotten = next(entry for entry in memory.review.audit() if entry.action == "forget")
         assert forgotten.actor == "ann"
 
 
@@ -151,10 +153,10 @@ def test_nobody_reports_on_what_another_client_has_opened(trusted: bool):
                     with pytest.raises(InvalidInput) as refused:
                         ask()
                     assert str(refused.value).replace(episode_id, "nowhere") == str(unknown.value)
-            assert memory.get_episode(episode_id).status == "open"
+            assert memory.episodes.get(episode_id).status == "open"
             told = owner.report_outcome(episode_id, 1.0, "fridge")
             assert told["status"] == ("learned" if trusted else "waits for confirmation")
-            assert memory.get_episode(episode_id).reward == 1.0
+            assert memory.episodes.get(episode_id).reward == 1.0
 
 
 def test_a_client_reports_on_what_the_host_has_opened_for_it_or_for_nobody_named():
@@ -171,7 +173,7 @@ def test_a_client_reports_on_what_the_host_has_opened_for_it_or_for_nobody_named
 def test_whom_the_server_trusts_confirms_what_another_client_has_reported():
     with CascadeMemory(embedder="hashing", learn="inline") as memory:
         episode_id = Verbs(memory, actor="bob").add_case("boil an egg", "pan")["episode_id"]
-        seen, ann = memory.get_episode(episode_id).fingerprint, Verbs(memory, trusted=True, actor="ann")
+        seen, ann = memory.episodes.get(episode_id).fingerprint, Verbs(memory, trusted=True, actor="ann")
         with pytest.raises(InvalidInput, match="there is no episode"):
             ann.report_outcome(episode_id, 1.0, "oven")
         assert ann.report_outcome(episode_id, 1.0, confirms=seen)["status"] == "learned"
@@ -199,7 +201,7 @@ async def test_on_http_every_request_has_the_name_of_its_token(folder, tmp_path:
             recall("a-token-of-nobody-at-all", "task")
         assert refused.value.code == 401
     with CascadeMemory(folder) as memory:
-        names = [memory.get_episode(episode).actor for episode in episodes]
+        names = [memory.episodes.get(episode).actor for episode in episodes]
     assert names == [TOKENS[token] for token, _ in tasks]
 
 
@@ -208,7 +210,7 @@ async def test_on_standard_input_a_name_is_given_when_it_starts(folder):
     async with stdio(folder, "--actor", "desk") as session:
         episode_id = (await call(session, "recall_cases", query=TASK))["episode_id"]
     with CascadeMemory(folder) as memory:
-        assert memory.get_episode(episode_id).actor == "desk"
+        assert memory.episodes.get(episode_id).actor == "desk"
 
 
 def test_a_name_or_a_token_that_cannot_be_is_refused_at_the_start(folder, tmp_path: Path, capsys):

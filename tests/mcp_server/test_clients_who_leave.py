@@ -55,7 +55,7 @@ def embedder() -> Iterator[Waiting]:
 def memory(embedder: Waiting) -> Iterator[CascadeMemory]:
     with CascadeMemory(embedder=embedder, deadline=60) as memory:
         memory.add("cool some mug", "put it into the fridge")
-        memory.search("warm")
+        memory.cases.search("warm")
         embedder.begun.clear()
         yield memory
 
@@ -91,13 +91,15 @@ async def test_a_request_that_the_client_cancels(memory: CascadeMemory, embedder
         embedder.go_on.set()
         assert await nothing_open(memory)
         answer = await asked(session, "recall_cases", query="cool some cup")
-        assert [one.id for one in memory.pending()] == [answer["episode_id"]]
+        assert [one.id for one in memory.episodes.pending()] == [answer["episode_id"]]
     assert memory.health().failures == {}
 
 
 @pytest.fixture
 def url_port(memory: CascadeMemory) -> Iterator[int]:
-    guarded = Guard(http_app(build(memory), host="127.0.0.1"), token=None, per_minute=0, alive=lambda: memory.knows("any"))
+    guarded = Guard(
+        http_app(build(memory), host="127.0.0.1"), token=None, per_minute=0, alive=lambda: memory.episodes.knows("any")
+    )
     port = free_port()
     server = Server(settings(guarded, host="127.0.0.1", port=port))
     thread = threading.Thread(target=server.run, daemon=True)
@@ -141,7 +143,7 @@ def test_a_client_that_disconnects_from_http(
         answer = b""
         while b"episode_id" not in answer:
             answer += connection.recv(65_536)
-    assert len(memory.pending()) == 1, "an answer that was sent keeps its episode"
+    assert len(memory.episodes.pending()) == 1, "an answer that was sent keeps its episode"
 
 
 @pytest.mark.long
@@ -188,4 +190,4 @@ def test_a_server_on_standard_input_whose_client_dies(tmp_path: Path):
     process.wait(_PATIENCE)
     process.stderr.close()
     with CascadeMemory(tmp_path / "m", embedder="hashing") as memory:
-        assert memory.pending() == []
+        assert memory.episodes.pending() == []

@@ -90,7 +90,7 @@ def test_thousands_of_requests_over_http(folder):
         connection.close()
     assert sum(seen.values()) > 0.99 * HOW_MANY
     with CascadeMemory(folder) as memory:
-        assert all(check.ok for check in memory.examine())
+        assert all(check.ok for check in memory.data.examine())
         assert memory.stats().cases == 1, "nothing that was sent made or took a case"
 
 
@@ -110,7 +110,7 @@ def test_a_thousand_lines_over_standard_input(folder):
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert answers[0]["id"] == "hello"
     with CascadeMemory(folder) as memory:
-        assert all(check.ok for check in memory.examine())
+        assert all(check.ok for check in memory.data.examine())
 
 
 def ping() -> bytes:

@@ -77,7 +77,7 @@ async def test_over_standard_input_the_client_chooses_the_version(folder: Path, 
         refused = await client.call_tool("report_outcome", {"episode_id": "nowhere", "reward": 1})
         assert refused.is_error
     with CascadeMemory(folder) as memory:
-        assert memory.get_episode(episode_id).channel == "mcp"
+        assert memory.episodes.get(episode_id).channel == "mcp"
 
 
 @second
@@ -179,4 +179,4 @@ async def test_on_http_the_token_says_who_calls(folder: Path, tmp_path: Path):
             episode_id = (await ask(client, "recall_cases", query=TASK))["episode_id"]
         assert post(base, "server/discover")[0] == 401
     with CascadeMemory(folder) as memory:
-        assert memory.get_episode(episode_id).actor == "ann"
+        assert memory.episodes.get(episode_id).actor == "ann"

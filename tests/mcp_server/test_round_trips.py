@@ -111,7 +111,7 @@ async def test_two_clients_at_once(folder):
         first, second = await asyncio.gather(client(1), client(2))
     assert len({*first, *second}) == 20
     with CascadeMemory(folder) as memory:
-        reported = {one.id: one for one in memory.reported()}
+        reported = {one.id: one for one in memory.review.reported()}
         assert set(reported) == {*first, *second}
         for number, ids in ((1, first), (2, second)):
             for turn, episode_id in enumerate(ids):
@@ -192,7 +192,7 @@ def test_it_stops_when_it_is_told_to_and_closes_the_memory(folder):
         assert process.wait(timeout=30) == 0
     with CascadeMemory(folder) as memory:
         assert memory.health().chroma_lag == 0
-        assert all(check.ok for check in memory.examine())
+        assert all(check.ok for check in memory.data.examine())
 
 
 @pytest.mark.slow
@@ -212,7 +212,7 @@ def test_so_does_one_on_standard_input_that_stays_open(folder, how):
     assert b"Traceback" not in told
     with CascadeMemory(folder) as memory:
         assert memory.health().chroma_lag == 0
-        assert all(check.ok for check in memory.examine())
+        assert all(check.ok for check in memory.data.examine())
 
 
 @pytest.mark.long

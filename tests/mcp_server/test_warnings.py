@@ -56,8 +56,8 @@ def test_an_action_as_text_is_known_as_well(memory: CascadeMemory):
     verbs = Verbs(memory, trusted=True)
     done = [DoneStep(action="open the safe", observation="the alarm rings", failed=True)]
     verbs.report_outcome(verbs.recall_cases("rob the bank")["episode_id"], 0, steps=done)
-    (warning,) = memory.warnings()
-    memory.restore_warning(warning.id)
+    (warning,) = memory.warnings.all()
+    memory.warnings.restore(warning.id)
     told = verbs.check_action(verbs.recall_cases("rob the other bank")["episode_id"], action="open the safe")
     assert "the alarm rings" in told["warning"]
 
@@ -66,26 +66,26 @@ def test_reported_steps_are_blamed_once_somebody_has_confirmed_the_failure(memor
     verbs = Verbs(memory)
     episode_id = verbs.recall_cases(TASK)["episode_id"]
     verbs.report_outcome(episode_id, 0, "I gave up", steps=[DoneStep(**STEP)])  # type: ignore[arg-type]
-    assert memory.warnings() == [], "an agent's own word is none"
-    (seen,) = memory.reported()
+    assert memory.warnings.all() == [], "an agent's own word is none"
+    (seen,) = memory.review.reported()
     (step,) = seen.solution.steps
     assert (step.tool, dict(step.arguments), step.observation, step.failed) == ("query", {"sql": WRONG}, ERROR, True)
     memory.reward(episode_id, 0.0, source="human", confirms=seen.fingerprint)
-    (warning,) = memory.warnings()
+    (warning,) = memory.warnings.all()
     assert (warning.tool, warning.happened, warning.source) == ("query", ERROR, "human")
 
 
 def test_the_steps_of_a_trusted_agent_count_at_once_and_a_success_becomes_a_case(memory: CascadeMemory):
     verbs = Verbs(memory, trusted=True)
     verbs.report_outcome(verbs.recall_cases(TASK)["episode_id"], 0, steps=[DoneStep(**STEP)])  # type: ignore[arg-type]
-    assert len(memory.warnings()) == 1
+    assert len(memory.warnings.all()) == 1
     done = [
         DoneStep(tool="recall_cases", arguments={"query": TASK}, observation="{}"),
         DoneStep(tool="check_action", observation="known"),
         DoneStep(tool="query", arguments={"sql": RIGHT}, observation="Ann"),
     ]
     answer = verbs.report_outcome(verbs.recall_cases(TASK)["episode_id"], 1, "Ann", steps=done)
-    solution = memory.get(answer["case_id"]).solution
+    solution = memory.cases.get(answer["case_id"]).solution
     assert [one.tool for one in solution.steps] == ["query"], "what the memory itself said is nothing new"
     assert solution.answer == "Ann"
 
@@ -100,7 +100,7 @@ def test_a_warning_is_never_part_of_what_is_stored(memory: CascadeMemory):
         DoneStep(tool="query", arguments={"sql": RIGHT}, observation="Ann"),
     ]
     answer = verbs.report_outcome(episode_id, 1, "Ann", steps=done)
-    assert [one.observation for one in memory.get(answer["case_id"]).solution.steps] == ["Ann"]
+    assert [one.observation for one in memory.cases.get(answer["case_id"]).solution.steps] == ["Ann"]
 
 
 def test_an_episode_that_is_not_here_is_refused_with_the_same_words_as_by_its_neighbour(memory: CascadeMemory):
@@ -184,7 +184,7 @@ async def test_an_agent_is_warned_and_its_report_takes_steps(knowing: Path, opti
         report = {"episode_id": recalled["episode_id"], "reward": 0, "solution": "I gave up", "steps": [STEP]}
         await call(session, "report_outcome", **report, **ticket)
     with CascadeMemory(knowing) as memory:
-        episode = memory.get_episode(recalled["episode_id"])
+        episode = memory.episodes.get(recalled["episode_id"])
         assert episode.solution.steps[0] == wrong_step()
 
 

@@ -61,7 +61,7 @@ def memory():
 
 
 def standing(memory: Memory, actor: str) -> str:
-    return next(one.standing for one in memory.standings() if one.actor == actor)
+    return next(one.standing for one in memory.sources.standings() if one.actor == actor)
 
 
 def candidates(memory: Memory) -> int:
@@ -75,7 +75,7 @@ def candidates(memory: Memory) -> int:
 def test_whose_cases_fail_others_goes_into_quarantine_by_itself_and_the_audit_log_says_so(memory: Memory):
     live(memory)
     assert standing(memory, "liar 0") == "quarantined"
-    (entry,) = [one for one in memory.audit() if one.action == "quarantine"]
+    (entry,) = [one for one in memory.review.audit() if one.action == "quarantine"]
     assert entry.subject == "liar 0"
     assert entry.can_undo
     assert any("liar 0" in alarm for alarm in memory.health().alarms)
@@ -89,7 +89,7 @@ def test_whose_cases_fail_others_goes_into_quarantine_by_itself_and_the_audit_lo
 def test_without_records_it_is_shown_on():
     with CascadeMemory(embedder="hashing", learn="inline", vigilance=OFF) as memory:
         live(memory)
-        assert not [one for one in memory.audit() if one.action == "quarantine"]
+        assert not [one for one in memory.review.audit() if one.action == "quarantine"]
 
 
 @pytest.mark.long
@@ -97,7 +97,7 @@ def test_later_cases_of_a_quarantined_actor_stay_out_as_well(memory: Memory):
     live(memory)
     case_id = lie(memory, "cool the kettle number 1", "liar 0")
     assert case_id is not None
-    assert memory.get(case_id).hidden
+    assert memory.cases.get(case_id).hidden
     assert LIE not in [case.solution for case in memory.acting(actor="actor 2").recall("cool the kettle number 1").cases]
 
 
@@ -115,10 +115,10 @@ def test_what_a_liar_has_taught_is_unlearned(memory: Memory):
 def test_what_is_known_of_actors_is_the_same_after_opening_again(tmp_path: Path):
     with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
         live(memory, 60)
-        before = memory.standings()
+        before = memory.sources.standings()
     with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
         memory.recall("cool the cup number 1")
-        assert memory.standings() == before
+        assert memory.sources.standings() == before
 
 
 def test_an_outcome_that_was_read_when_the_namespace_was_opened_counts_once(memory: Memory):
@@ -151,7 +151,7 @@ def test_who_comes_first_does_not_teach_that_solutions_recur(memory: Memory):
 @pytest.mark.long
 def test_honest_actors_keep_their_good_name(memory: Memory):
     live(memory)
-    assert {one.standing for one in memory.standings() if one.actor.startswith("actor")} <= {"established", "new"}
+    assert {one.standing for one in memory.sources.standings() if one.actor.startswith("actor")} <= {"established", "new"}
 
 
 @pytest.mark.slow
@@ -159,21 +159,21 @@ def test_it_is_the_same_when_all_is_learned_again_though_cases_have_made_room():
     """What others said about a case counts for its author, whether or not the case is still there."""
     with CascadeMemory(embedder="hashing", learn="inline", max_cases=30) as memory:
         live(memory, n=180, liars=0)
-        before = memory.standings()
+        before = memory.sources.standings()
         assert sum(one.standing == "established" for one in before) > 6
         memory.acting(actor="stranger").recall("something else").reward(0.0)
         memory.forget(by_actor="stranger")
-        assert [one for one in memory.standings() if one.actor != "stranger"] == before
+        assert [one for one in memory.sources.standings() if one.actor != "stranger"] == before
 
 
 @pytest.mark.long
 def test_it_is_the_same_after_opening_again(tmp_path: Path):
     with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline") as memory:
         live(memory)
-        before = {one.actor: one.standing for one in memory.standings()}
+        before = {one.actor: one.standing for one in memory.sources.standings()}
     with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline") as memory:
         memory.recall("cool the mug")
-        assert {one.actor: one.standing for one in memory.standings()} == before
+        assert {one.actor: one.standing for one in memory.sources.standings()} == before
 
 
 # -- probation ---------------------------------------------------------------------------------------------------------
@@ -221,7 +221,7 @@ def test_without_actors_every_choice_is_the_same_bit_for_bit(memory: Memory):
             assert shown[0] == shown[1]
             for each, found in ((memory, one), (other, two)):
                 each.reward(found.episode_id, number % 4 > 0, solution=right)
-    assert memory.standings() == []
+    assert memory.sources.standings() == []
     assert memory.health().alarms == ()
 
 
@@ -231,18 +231,18 @@ def test_without_actors_every_choice_is_the_same_bit_for_bit(memory: Memory):
 def test_a_person_puts_an_actor_into_quarantine_releases_it_and_takes_that_back(memory: Memory):
     for query, right in tasks(12):
         do_honestly(memory, query, right, "bob")
-    assert memory.acting(actor="ann").quarantine("bob", note="he left") > 0
-    assert memory.acting(actor="ann").quarantine("bob") == 0
+    assert memory.acting(actor="ann").sources.quarantine("bob", note="he left") > 0
+    assert memory.acting(actor="ann").sources.quarantine("bob") == 0
     assert not candidates(memory)
     assert standing(memory, "bob") == "quarantined"
-    (entry, *_) = memory.audit()
+    (entry, *_) = memory.review.audit()
     assert (entry.action, entry.subject, entry.actor, entry.note) == ("quarantine", "bob", "ann", "he left")
-    memory.acting(actor="ann").undo(entry.id)
+    memory.acting(actor="ann").review.undo(entry.id)
     assert candidates(memory)
     with pytest.raises(UndoRefused):
-        memory.undo(entry.id)
-    memory.quarantine("bob")
-    assert memory.release("bob") > 0
+        memory.review.undo(entry.id)
+    memory.sources.quarantine("bob")
+    assert memory.sources.release("bob") > 0
     assert standing(memory, "bob") == "released"
     assert candidates(memory)
 
@@ -250,7 +250,7 @@ def test_a_person_puts_an_actor_into_quarantine_releases_it_and_takes_that_back(
 @pytest.mark.long
 def test_a_released_actor_is_not_put_into_quarantine_by_its_record(memory: Memory):
     live(memory, n=12, every=6)
-    memory.acting(actor="ann").release("liar 0")
+    memory.acting(actor="ann").sources.release("liar 0")
     live(memory)
     assert standing(memory, "liar 0") == "released"
 
@@ -260,8 +260,8 @@ def test_a_pinned_case_is_shown_whoever_made_it(memory: Memory):
         memory.acting(actor="eve").recall("cool the mug").episode_id, 1.0, solution="use ice"
     )
     assert case_id is not None
-    memory.pin(case_id)
-    memory.quarantine("eve")
+    memory.cases.pin(case_id)
+    memory.sources.quarantine("eve")
     assert [case.id for case in memory.recall("cool the mug").cases] == [case_id]
 
 
@@ -282,13 +282,13 @@ def test_what_a_person_decides_at_that_moment_in_another_process_stands(memory: 
     live(memory)
     assert released == ["liar 0"]
     assert standing(memory, "liar 0") == "released"
-    assert [entry.action for entry in memory.audit()] == ["release"]
+    assert [entry.action for entry in memory.review.audit()] == ["release"]
 
 
 def test_the_report_names_who_is_in_quarantine(memory: Memory):
     lie(memory, "cool the mug number 1", "eve")
     assert memory.report().alarms == ()
-    memory.acting(actor="ann").quarantine("eve")
+    memory.acting(actor="ann").sources.quarantine("eve")
     memory.acting(namespace="other").add("cool the mug", "use the fridge")
     for report in (memory.report(), memory.report(everywhere=True)):
         assert report.alarms == ("'eve' in namespace 'default': its cases are in quarantine",)
@@ -300,7 +300,7 @@ def test_the_report_names_who_is_in_quarantine(memory: Memory):
 
 def test_an_actor_must_be_named(memory: Memory):
     with pytest.raises(InvalidInput, match="need the actor"):
-        memory.quarantine(None)  # type: ignore[arg-type]
+        memory.sources.quarantine(None)  # type: ignore[arg-type]
 
 
 def test_explain_says_why_a_case_was_held_back(memory: Memory):
@@ -330,7 +330,7 @@ def test_what_was_taught_is_unlearned_although_the_namespace_was_not_loaded_when
     _taught_by("eve", tmp_path)
     with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
         assert memory.stats().rewards == 20
-        memory.acting(actor="ann").quarantine("eve")
+        memory.acting(actor="ann").sources.quarantine("eve")
     with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
         memory.recall("task 3")
         assert engine_of(memory).namespace_state("default").policy.rewards == 0
@@ -339,13 +339,13 @@ def test_what_was_taught_is_unlearned_although_the_namespace_was_not_loaded_when
 def test_a_decision_before_any_case_has_an_author_survives_and_costs_no_learning_again(tmp_path: Path):
     with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
         memory.add("heat some egg", "microwave it")
-        memory.acting(actor="ann").quarantine("eve")
+        memory.acting(actor="ann").sources.quarantine("eve")
         memory.reward(memory.recall("heat some egg").episode_id, 1.0)
         assert not engine_of(memory).namespace_state("default").standings.rebuild_due
     with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
         memory.acting(actor="eve").reward(memory.acting(actor="eve").recall("cool a mug").episode_id, 1.0, solution="made up")
         assert "made up" not in [case.solution for case in memory.acting(actor="bob").recall("cool a mug").cases]
-        assert "made up" not in [case.solution for case in memory.search("cool a mug").cases]
+        assert "made up" not in [case.solution for case in memory.cases.search("cool a mug").cases]
 
 
 @pytest.mark.slow
@@ -358,7 +358,7 @@ def test_who_is_in_quarantine_and_only_asks_costs_no_learning_again(memory: Memo
         return original(self, until)
 
     live(memory, 48, liars=0)
-    memory.acting(actor="ann").quarantine("eve")
+    memory.acting(actor="ann").sources.quarantine("eve")
     live(memory, 32, liars=0)
     monkeypatch.setattr(Standings, "rebuild", counted)
     for round_ in range(8):
@@ -370,23 +370,23 @@ def test_who_is_in_quarantine_and_only_asks_costs_no_learning_again(memory: Memo
 def test_a_case_that_is_pinned_in_quarantine_is_shown_as_long_as_it_is_pinned(ram: CascadeMemory):
     case = ram.acting(actor="eve").reward(ram.acting(actor="eve").recall("cool a mug").episode_id, 1.0, solution="fridge")
     assert case is not None
-    assert ram.quarantine("eve") == 1
-    for shows, decide in ((True, ram.pin), (False, ram.unpin), (True, ram.pin)):
+    assert ram.sources.quarantine("eve") == 1
+    for shows, decide in ((True, ram.cases.pin), (False, ram.cases.unpin), (True, ram.cases.pin)):
         decide(case)
-        assert bool(ram.search("cool a mug").cases) == bool(ram.recall("cool a mug").cases) == shows
-    assert ram.release("eve") == 0
-    ram.unpin(case)
-    assert ram.search("cool a mug").cases
+        assert bool(ram.cases.search("cool a mug").cases) == bool(ram.recall("cool a mug").cases) == shows
+    assert ram.sources.release("eve") == 0
+    ram.cases.unpin(case)
+    assert ram.cases.search("cool a mug").cases
 
 
 def test_a_process_that_has_not_loaded_the_namespace_stores_no_case_of_who_is_there_to_be_shown(tmp_path: Path):
     with CascadeMemory(tmp_path, embedder="hashing") as memory:
         waiting = memory.acting(actor="eve").recall("cool a mug").episode_id
-        memory.acting(actor="ann").quarantine("eve")
+        memory.acting(actor="ann").sources.quarantine("eve")
     with CascadeMemory(tmp_path, embedder="hashing", learn="off") as memory:
         rewarded = memory.reward(waiting, 1.0, solution="made up")
         added = memory.acting(actor="eve").add("cool a mug", "another lie", source="env")
-        assert [memory.get(str(case_id)).hidden for case_id in (rewarded, added)] == [True, True]
-        assert memory.search("cool a mug", k=5).cases == ()
-        assert memory.acting(actor="ann").release("eve") == 2
-        assert len(memory.search("cool a mug", k=5).cases) == 2
+        assert [memory.cases.get(str(case_id)).hidden for case_id in (rewarded, added)] == [True, True]
+        assert memory.cases.search("cool a mug", k=5).cases == ()
+        assert memory.acting(actor="ann").sources.release("eve") == 2
+        assert len(memory.cases.search("cool a mug", k=5).cases) == 2

@@ -18,16 +18,16 @@ def folder(tmp_path: Path) -> Path:
     with CascadeMemory(tmp_path / "m", embedder="hashing", learn="inline") as memory:
         kept = memory.acting(actor="ann").add("cool some mug", "fridge")
         wrong = memory.acting(actor="bob").add("heat some egg", "freezer")
-        memory.acting(actor="ann").correct(wrong, "microwave", note="an egg in the freezer")
-        memory.acting(actor="ann").hide(kept)
-        memory.acting(actor="ann").forget([case.id for case in memory.cases() if case.query == "heat some egg"])
-        assert all(entry.note is None for entry in memory.audit())
+        memory.acting(actor="ann").review.correct(wrong, "microwave", note="an egg in the freezer")
+        memory.acting(actor="ann").cases.hide(kept)
+        memory.acting(actor="ann").forget([case.id for case in memory.cases.all() if case.query == "heat some egg"])
+        assert all(entry.note is None for entry in memory.review.audit())
     return tmp_path / "m"
 
 
 def _check(folder: Path, *, fix: bool = False) -> tuple[bool, str]:
     with CascadeMemory(folder, embedder="hashing") as memory:
-        (found,) = [check for check in memory.examine(fix=fix) if check.name == "audit log"]
+        (found,) = [check for check in memory.data.examine(fix=fix) if check.name == "audit log"]
     return found.ok, found.detail
 
 
@@ -128,10 +128,10 @@ def test_a_log_without_any_digest_does_not_pass_for_one_of_an_older_version(fold
 
 def test_that_a_log_was_begun_is_known_in_every_copy(folder: Path, tmp_path: Path):
     with CascadeMemory(folder, embedder="hashing") as memory:
-        memory.backup(tmp_path / "backup")
-        memory.export(tmp_path / "all.jsonl")
+        memory.data.backup(tmp_path / "backup")
+        memory.data.export(tmp_path / "all.jsonl")
     with CascadeMemory(tmp_path / "imported", embedder="hashing") as other:
-        other.import_(tmp_path / "all.jsonl")
+        other.data.import_(tmp_path / "all.jsonl")
     for copy in (tmp_path / "backup", tmp_path / "imported"):
         assert _check(copy)[0]
         _edit(copy, "UPDATE action SET digest = NULL")
@@ -141,6 +141,6 @@ def test_that_a_log_was_begun_is_known_in_every_copy(folder: Path, tmp_path: Pat
 def test_a_clock_that_was_set_back_does_not_break_the_log_for_good(folder: Path):
     _edit(folder, "UPDATE action SET at = 99999999999 WHERE key = 5")
     with CascadeMemory(folder, embedder="hashing") as memory:
-        assert not all(check.ok for check in memory.examine())
-        memory.examine(fix=True)
-        assert all(check.ok for check in memory.examine())
+        assert not all(check.ok for check in memory.data.examine())
+        memory.data.examine(fix=True)
+        assert all(check.ok for check in memory.data.examine())

@@ -45,7 +45,7 @@ def test_a_backup_taken_under_load_restores_to_a_consistent_memory(on_disk, tmp_
         thread.start()
     time.sleep(0.3)
     acknowledged = list(written)
-    held = memory.backup(tmp_path / "backup")
+    held = memory.data.backup(tmp_path / "backup")
     stop.set()
     for thread in threads:
         thread.join()
@@ -55,9 +55,9 @@ def test_a_backup_taken_under_load_restores_to_a_consistent_memory(on_disk, tmp_
         assert restored.stats().cases == held["cases"]
         assert restored.stats().rewards == held["outcomes"]
         for case_id in acknowledged:
-            assert restored.get(case_id)
+            assert restored.cases.get(case_id)
         restored.sync()
-        assert all(check.ok for check in restored.examine())
+        assert all(check.ok for check in restored.data.examine())
         assert state_of(restored).policy.rewards == restored.stats().rewards
     assert memory.stats().cases == before.cases + len(written)  # the original went on
 
@@ -65,15 +65,15 @@ def test_a_backup_taken_under_load_restores_to_a_consistent_memory(on_disk, tmp_
 def test_a_backup_is_a_memory_that_can_be_opened(on_disk, tmp_path: Path):
     memory = on_disk()
     _teach(memory, 30)
-    memory.backup(tmp_path / "backup")
+    memory.data.backup(tmp_path / "backup")
     with CascadeMemory(tmp_path / "backup", embedder="hashing") as copy:
-        assert copy.search("task 3 of kind 3").cases[0].solution == "solution 3"
+        assert copy.cases.search("task 3 of kind 3").cases[0].solution == "solution 3"
         assert copy.stats().rewards == 30
 
 
 def test_a_memory_in_ram_can_be_kept_by_backing_it_up(ram: CascadeMemory, tmp_path: Path):
     _teach(ram, 12)
-    ram.backup(tmp_path / "kept")
+    ram.data.backup(tmp_path / "kept")
     with CascadeMemory(tmp_path / "kept", embedder="hashing", learn="inline") as kept:
         assert kept.stats().cases == ram.stats().cases
         assert state_of(kept).policy.rewards == 12
@@ -82,19 +82,19 @@ def test_a_memory_in_ram_can_be_kept_by_backing_it_up(ram: CascadeMemory, tmp_pa
 def test_an_earlier_backup_is_not_overwritten(on_disk, tmp_path: Path):
     memory = on_disk()
     memory.add("q", "s")
-    memory.backup(tmp_path / "backup")
+    memory.data.backup(tmp_path / "backup")
     with pytest.raises(InvalidInput, match="exists already"):
-        memory.backup(tmp_path / "backup")
+        memory.data.backup(tmp_path / "backup")
     (tmp_path / "file").write_text("mine")
     with pytest.raises(StoreUnwritable, match="the memory itself is untouched"):
-        memory.backup(tmp_path / "file" / "backup")
+        memory.data.backup(tmp_path / "file" / "backup")
     assert not list(tmp_path.glob("*.unfinished"))
 
 
 def test_restoring_over_a_memory_needs_to_be_asked_for(on_disk, tmp_path: Path):
     memory = on_disk()
     _teach(memory, 10)
-    memory.backup(tmp_path / "backup")
+    memory.data.backup(tmp_path / "backup")
     _teach(memory, 10, start=10)
     with pytest.raises(InvalidInput, match="replace=True"):
         restore(tmp_path / "backup", tmp_path / "memory")
@@ -107,7 +107,7 @@ def test_restoring_over_a_memory_needs_to_be_asked_for(on_disk, tmp_path: Path):
     assert memory.stats().rewards == 10
     assert state_of(memory).policy.rewards == 10
     memory.sync()
-    assert all(check.ok for check in memory.examine())
+    assert all(check.ok for check in memory.data.examine())
 
 
 def test_what_belongs_to_the_original_is_in_no_byte_of_a_copy(on_disk, tmp_path: Path):
@@ -123,7 +123,7 @@ def test_what_belongs_to_the_original_is_in_no_byte_of_a_copy(on_disk, tmp_path:
 def test_a_process_that_only_follows_is_noticed_before_anything_is_replaced(on_disk, tmp_path: Path):
     memory = on_disk()
     memory.add("q", "s")
-    memory.backup(tmp_path / "backup")
+    memory.data.backup(tmp_path / "backup")
     memory.close()
     script = textwrap.dedent(
         """
@@ -147,7 +147,7 @@ def test_a_process_that_only_follows_is_noticed_before_anything_is_replaced(on_d
 def test_a_damaged_backup_replaces_nothing(on_disk, tmp_path: Path):
     memory = on_disk()
     _teach(memory, 40)
-    memory.backup(tmp_path / "backup")
+    memory.data.backup(tmp_path / "backup")
     memory.close()
     file = tmp_path / "backup" / "ledger.sqlite3"
     content = bytearray(file.read_bytes())
@@ -164,7 +164,7 @@ def test_a_damaged_backup_replaces_nothing(on_disk, tmp_path: Path):
 def test_a_damaged_ledger_is_kept_beside_the_one_that_was_restored(on_disk, tmp_path: Path):
     memory = on_disk()
     _teach(memory, 20)
-    memory.backup(tmp_path / "backup")
+    memory.data.backup(tmp_path / "backup")
     memory.close()
     ledger = tmp_path / "memory" / "ledger.sqlite3"
     ledger.write_bytes(b"not a database at all" * 500)
@@ -179,7 +179,7 @@ def test_a_damaged_ledger_is_kept_beside_the_one_that_was_restored(on_disk, tmp_
 def test_an_interrupted_restore_says_how_to_go_on(on_disk, tmp_path: Path):
     memory = on_disk()
     _teach(memory, 10)
-    memory.backup(tmp_path / "backup")
+    memory.data.backup(tmp_path / "backup")
     memory.close()
     folder = tmp_path / "memory"
     shutil.copyfile(tmp_path / "backup" / "ledger.sqlite3", folder / "ledger.sqlite3.restoring")
@@ -205,8 +205,8 @@ def test_an_old_ledger_put_back_by_hand_does_not_take_what_was_learned_later(on_
     assert state_of(memory).policy.rewards == 10
     _teach(memory, 5, start=50)
     memory.sync()
-    memory.rebuild()
-    assert all(check.ok for check in memory.examine())
+    memory.data.rebuild()
+    assert all(check.ok for check in memory.data.examine())
 
 
 _KILLED = textwrap.dedent(
@@ -217,7 +217,7 @@ _KILLED = textwrap.dedent(
     print("ready", flush=True)
     if verb == "backup":
         with CascadeMemory(source, embedder="hashing") as memory:
-            memory.backup(target)
+            memory.data.backup(target)
     else:
         restore(source, target, replace=True)
     """
@@ -231,7 +231,7 @@ def test_killed_in_the_middle_the_original_is_there(on_disk, tmp_path: Path, ver
     memory = on_disk()
     memory.add([(f"task {i} of kind {i % 9}", "s" * 2000) for i in range(3000)], progress=False)
     _teach(memory, 10)
-    memory.backup(tmp_path / "good")
+    memory.data.backup(tmp_path / "good")
     stats = memory.stats()
     memory.close()
     source, target = ("memory", "backup") if verb == "backup" else ("good", "memory")

@@ -45,7 +45,7 @@ def _state(memory: CascadeMemory) -> tuple[object, ...]:
 )
 def test_a_query_that_cannot_be_one_is_refused(ram: CascadeMemory, query: object, word: str):
     before = _state(ram)
-    for verb in (ram.recall, ram.search, lambda query: ram.episode(query).recall):
+    for verb in (ram.recall, ram.cases.search, lambda query: ram.episode(query).recall):
         with pytest.raises(InvalidInput, match=word):
             verb(query)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput):
@@ -66,7 +66,7 @@ def test_a_reward_outside_the_unit_interval_is_refused_and_the_episode_stays_ope
     episode = ram.recall("task").episode_id
     with pytest.raises(InvalidInput, match="reward must"):
         ram.reward(episode, value, solution="s")  # type: ignore[arg-type]
-    assert [one.id for one in ram.pending()] == [episode]
+    assert [one.id for one in ram.episodes.pending()] == [episode]
     assert ram.stats().cases == 0
 
 
@@ -89,12 +89,12 @@ def test_unknown_foreign_settled_and_discarded_episodes_are_refused(ram: Cascade
     with pytest.raises(EpisodeClosed, match="settled"):
         ram.recall("once more", episode_id=settled)
     discarded = ram.recall("task").episode_id
-    assert ram.discard(discarded)
-    assert not ram.discard(discarded)
+    assert ram.episodes.discard(discarded)
+    assert not ram.episodes.discard(discarded)
     with pytest.raises(EpisodeClosed, match="censored"):
         ram.reward(discarded, 1.0)
     with pytest.raises(UnknownEpisode):
-        ram.discard("nobody")
+        ram.episodes.discard("nobody")
     assert ram.stats().cases == 1
     assert ram.acting(namespace="other").stats().cases == 0
 
@@ -179,7 +179,7 @@ def test_metadata_that_chroma_cannot_hold_is_refused(ram: CascadeMemory, metadat
     with pytest.raises(InvalidInput, match=word):
         ram.reward(episode, 1.0, solution="s", metadata=metadata)  # type: ignore[arg-type]
     assert ram.stats().cases == 0
-    assert len(ram.pending()) == 1
+    assert len(ram.episodes.pending()) == 1
 
 
 @pytest.mark.parametrize("solution", ["", "x\x00", "\udfff", 42, {"a": 1}, [], ["look"], "x" * 1_000_001])
@@ -187,7 +187,7 @@ def test_a_solution_that_cannot_be_stored_is_refused(ram: CascadeMemory, solutio
     episode = ram.recall("task").episode_id
     with pytest.raises(InvalidInput):
         ram.reward(episode, 1.0, solution=solution)  # type: ignore[arg-type]
-    assert len(ram.pending()) == 1
+    assert len(ram.episodes.pending()) == 1
 
 
 def test_steps_and_trajectories_without_content_are_refused():
@@ -256,7 +256,7 @@ def test_a_misspelt_keyword_is_refused():
 def test_forget_and_get_refuse_what_is_not_there(ram: CascadeMemory):
     ram.add("task", "solution")
     with pytest.raises(UnknownCase):
-        ram.get("nobody")
+        ram.cases.get("nobody")
     with pytest.raises(UnknownCase, match="nothing was forgotten"):
         ram.forget(["nobody"])
     with pytest.raises(InvalidInput, match="in one way only"):
@@ -283,7 +283,7 @@ def test_one_bad_case_of_many_stores_none(ram: CascadeMemory, cases: list[object
 @pytest.mark.parametrize("age", [-1, "1", math.nan, math.inf, None, True])
 def test_expire_needs_a_duration(ram: CascadeMemory, age: object):
     with pytest.raises(InvalidInput, match="older_than"):
-        ram.expire(age)  # type: ignore[arg-type]
+        ram.episodes.expire(age)  # type: ignore[arg-type]
 
 
 def test_a_closed_memory_says_so(ram: CascadeMemory):
@@ -316,7 +316,7 @@ def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch):
 def test_a_filter_that_cannot_match_is_refused_and_not_ignored(ram: CascadeMemory, where: dict[str, object]):
     ram.add("task", "s", metadata={"a": 1})
     with pytest.raises(InvalidInput):
-        ram.search("task", where=where)
+        ram.cases.search("task", where=where)
     assert ram.health().ok
 
 

@@ -23,15 +23,15 @@ def test_tools_are_part_of_what_a_case_is_found_by(tmp_path: Path):
         episode = memory.recall(TASK).episode_id
         case = memory.reward(episode, 1.0, solution=STEPS)
         assert case is not None
-        kept = memory.get(case)
+        kept = memory.cases.get(case)
         assert kept.query == f'{TASK}\nTool calls: search({{"query": "Spielberg"}})'
-        by_tool = memory.search("search Spielberg").cases[0].similarity
+        by_tool = memory.cases.search("search Spielberg").cases[0].similarity
         with CascadeMemory(embedder="hashing", learn="inline") as plain:
             plain.reward(plain.recall(TASK).episode_id, 1.0, solution=STEPS)
-            assert by_tool > plain.search("search Spielberg").cases[0].similarity + 0.1
+            assert by_tool > plain.cases.search("search Spielberg").cases[0].similarity + 0.1
     assert reindex(tmp_path, "hashing") == 1
     with CascadeMemory(tmp_path, embedder="hashing") as memory:
-        assert memory.search("search Spielberg").cases[0].similarity == pytest.approx(by_tool, abs=1e-5)
+        assert memory.cases.search("search Spielberg").cases[0].similarity == pytest.approx(by_tool, abs=1e-5)
 
 
 def test_plain_text_and_steps_without_tools_are_kept_under_the_task():
@@ -39,7 +39,7 @@ def test_plain_text_and_steps_without_tools_are_kept_under_the_task():
     with CascadeMemory(embedder="hashing", case_text=with_tool_calls) as memory:
         case = memory.reward(memory.recall(TASK).episode_id, 1.0, solution=[Step(action="look")])
         assert case is not None
-        assert memory.get(case).query == TASK
+        assert memory.cases.get(case).query == TASK
 
 
 @pytest.mark.parametrize("wrong", [lambda _q, _s: 1 / 0, lambda _q, _s: None, lambda _q, _s: ""])
@@ -47,7 +47,7 @@ def test_one_that_fails_does_not_cost_the_outcome(wrong):
     with CascadeMemory(embedder="hashing", case_text=wrong) as memory:
         case = memory.reward(memory.recall(TASK).episode_id, 1.0, solution="Cincinnati")
         assert case is not None
-        assert memory.get(case).query == TASK
+        assert memory.cases.get(case).query == TASK
         assert memory.health().failures == {"case_text": 1}
 
 
@@ -71,7 +71,7 @@ def test_nor_does_an_embedder_that_is_away():
         embedder.away = True
         case = memory.reward(episode, 1.0, solution=STEPS)
         assert case is not None
-        assert (memory.get(case).query, memory.health().failures) == (TASK, {"case_text": 1})
+        assert (memory.cases.get(case).query, memory.health().failures) == (TASK, {"case_text": 1})
 
 
 def test_what_is_added_by_hand_is_found_the_same_way():

@@ -28,10 +28,10 @@ def test_ten_thousand_failures_cost_milliseconds():
         engine_of(memory).follow()
         episodes = [memory.recall(TASK).episode_id for _ in range(300)]
         call = {"tool": "sql", "arguments": {"q": "select word_a, xa from t"}}
-        memory.check(memory.recall(TASK).episode_id, **call)  # loads
-        matching = sorted(spent(lambda e=e: memory.check(e, **call)) for e in episodes)
-        other = sorted(spent(lambda e=e: memory.check(e, "go north")) for e in episodes)
-        assert len(memory.warnings()) > 300
+        memory.warnings.check(memory.recall(TASK).episode_id, **call)  # loads
+        matching = sorted(spent(lambda e=e: memory.warnings.check(e, **call)) for e in episodes)
+        other = sorted(spent(lambda e=e: memory.warnings.check(e, "go north")) for e in episodes)
+        assert len(memory.warnings.all()) > 300
         assert memory.health().ok
         assert matching[int(0.95 * len(matching))] < 25.0  # 5 ms on a quiet machine: examples/benchmarks/checking.py
         assert other[int(0.95 * len(other))] < 5.0
@@ -40,7 +40,7 @@ def test_ten_thousand_failures_cost_milliseconds():
 def test_where_nothing_has_failed_a_check_asks_nobody(monkeypatch: pytest.MonkeyPatch):
     with CascadeMemory(embedder="hashing", learn="inline") as memory:
         recall = memory.recall(TASK)
-        assert memory.check(recall.episode_id, **CALL) is None
+        assert memory.warnings.check(recall.episode_id, **CALL) is None
 
         def asked(*_: object, **__: object) -> object:
             raise AssertionError("the ledger was asked")
@@ -50,8 +50,8 @@ def test_where_nothing_has_failed_a_check_asks_nobody(monkeypatch: pytest.Monkey
             monkeypatch.setattr(ledger.warnings, name, asked)
         monkeypatch.setattr(ledger.episodes, "one", asked)
         monkeypatch.setattr(ledger, "tail", asked)
-        assert memory.check(recall.episode_id, **CALL) is None
-        assert np.median([spent(lambda: memory.check(recall.episode_id, **CALL)) for _ in range(200)]) < 1.0
+        assert memory.warnings.check(recall.episode_id, **CALL) is None
+        assert np.median([spent(lambda: memory.warnings.check(recall.episode_id, **CALL)) for _ in range(200)]) < 1.0
         assert memory.health().ok
 
 
@@ -66,11 +66,11 @@ def test_where_nothing_has_failed_a_check_takes_nothing_out_of_an_action():
         recall = memory.recall(TASK)
         taken.clear()
         for _ in range(3):
-            assert memory.check(recall.episode_id, **CALL) is None
+            assert memory.warnings.check(recall.episode_id, **CALL) is None
         assert taken == []
         fail(memory)
         taken.clear()
-        memory.check(memory.recall(TASK).episode_id, **CALL)
+        memory.warnings.check(memory.recall(TASK).episode_id, **CALL)
         assert any("SELECT" in text for text in taken), "it is compared as it would be stored"
 
 

@@ -19,7 +19,7 @@ def _exported(ram: CascadeMemory) -> list[dict[str, Any]]:
     recall = ram.recall("task")
     ram.reward(recall.episode_id, 1.0, solution="s", metadata={"a": 1})
     ram.recall("another task")
-    ram.export(lines)
+    ram.data.export(lines)
     return [json.loads(line) for line in lines.getvalue().splitlines()]
 
 
@@ -47,13 +47,13 @@ def test_a_damaged_export_is_refused_whole(ram: CascadeMemory, kind: str, damage
     found[-1].update(damage)
     with CascadeMemory(embedder="hashing") as other:
         with pytest.raises(InvalidInput, match="nothing was imported"):
-            other.import_([json.dumps(record) for record in records])
+            other.data.import_([json.dumps(record) for record in records])
         assert other.stats().cases == other.stats().episodes == 0
 
 
 @pytest.mark.parametrize("header", ["[]", "{", '{"format": "cascade-memory export", "version": "x"}', "[" * 100_000])
 def test_a_damaged_header_is_refused(ram: CascadeMemory, header: str):
     with pytest.raises(InvalidInput):
-        ram.import_([header])
+        ram.data.import_([header])
     with pytest.raises(InvalidInput):
-        ram.import_(5)  # type: ignore[arg-type]
+        ram.data.import_(5)  # type: ignore[arg-type]

@@ -59,16 +59,16 @@ def _vectors(memory: CascadeMemory) -> list[bytes]:
 def test_after_a_purge_no_file_holds_a_byte_of_it(on_disk: Callable[..., CascadeMemory], tmp_path: Path, learn: str):
     memory = on_disk(learn=learn)
     _live(memory)
-    memory.search(_SECRET_QUERY)
+    memory.cases.search(_SECRET_QUERY)
     memory.sync()
     folder, vectors = tmp_path / "memory", _vectors(memory)
     assert len(_traces(folder, vectors)) > 5  # the search itself works: the ledger and Chroma know her
     receipt = memory.forget(where={"user": "ann"}, purge=True)
     assert (receipt.episodes, receipt.purged, receipt.stale) == (12, True, ())
     assert _traces(folder, vectors) == []
-    assert all(check.ok for check in memory.examine())
+    assert all(check.ok for check in memory.data.examine())
     assert _traces(folder, vectors) == []
-    assert memory.search("task 3 of kind 3").cases[0].solution == "solution 3"
+    assert memory.cases.search("task 3 of kind 3").cases[0].solution == "solution 3"
     memory.close()
     assert _traces(folder, vectors) == []
 
@@ -78,7 +78,7 @@ def test_without_purge_the_rows_are_gone_and_the_receipt_does_not_claim_more(on_
     _live(memory)
     receipt = memory.forget(where={"user": "ann"})
     assert (receipt.cases, receipt.episodes, receipt.purged) == (6, 12, False)
-    assert not [case for case in memory.search(_SECRET_QUERY, k=50).cases if "xanthippe" in case.query]
+    assert not [case for case in memory.cases.search(_SECRET_QUERY, k=50).cases if "xanthippe" in case.query]
     with engine_of(memory).parts.ledger.connections.read() as connection:
         assert connection.execute("SELECT count(*) FROM episode WHERE query LIKE '%ytterbium%'").fetchone()[0] == 0
         assert connection.execute("SELECT count(*) FROM outcome_field WHERE value = 'ann'").fetchone()[0] == 0
@@ -148,7 +148,7 @@ def _predictions(memory: CascadeMemory) -> np.ndarray:
     rows = []
     for i in range(20):
         recall = memory.recall(f"task {i} of kind {(3 * i) % 7}")
-        memory.discard(recall.episode_id)  # an open episode would count as explored
+        memory.episodes.discard(recall.episode_id)  # an open episode would count as explored
         explained = recall.explain()
         rows += [one.utility for one in explained.candidates]
         rows.append(explained.baseline)
@@ -163,12 +163,12 @@ def test_predictions_for_others_are_those_of_a_memory_that_never_saw_her(
     memory = on_disk()
     _live(memory, 150)
     with (tmp_path / "all.jsonl").open("w") as file:
-        memory.export(file, progress=False)
+        memory.data.export(file, progress=False)
     known = _predictions(memory)
     memory.forget(**named)
     with CascadeMemory(embedder="hashing", learn="inline") as innocent:
         with (tmp_path / "all.jsonl").open() as lines:
-            innocent.import_(list(_without(iter(lines), "ann")), progress=False)
+            innocent.data.import_(list(_without(iter(lines), "ann")), progress=False)
         expected, learned = _predictions(innocent), _renumbered(state_of(innocent).policy.state_dict())
     after = _predictions(memory)
     np.testing.assert_allclose(after, expected, rtol=0, atol=1e-6)
@@ -193,11 +193,11 @@ def test_what_only_rewards_taught_is_forgotten_with_her(on_disk: Callable[..., C
         made = f"{shown}, then note {number}" if won else None
         memory.reward(recall.episode_id, float(won), solution=made, metadata={"user": user})
     with (tmp_path / "all.jsonl").open("w") as file:
-        memory.export(file, progress=False)
+        memory.data.export(file, progress=False)
     memory.forget(where={"user": "ann"})
     with CascadeMemory(embedder="hashing", learn="inline", abstain=False) as innocent:
         with (tmp_path / "all.jsonl").open() as lines:
-            innocent.import_(list(_without(iter(lines), "ann")), progress=False)
+            innocent.data.import_(list(_without(iter(lines), "ann")), progress=False)
         expected = [_learned_about(innocent, number) for number in range(5)]
     found = [_learned_about(memory, number) for number in range(5)]
     assert len(expected[0]) > 20
@@ -206,7 +206,7 @@ def test_what_only_rewards_taught_is_forgotten_with_her(on_disk: Callable[..., C
 
 def _learned_about(memory: CascadeMemory, number: int) -> list[float]:
     recall = memory.recall(f"repair lamp {number} for bob")
-    memory.discard(recall.episode_id)
+    memory.episodes.discard(recall.episode_id)
     why = recall.explain()
     assert not np.isnan(why.trust)
     return [*(one.score for one in why.candidates), why.ease, why.trust]
@@ -227,8 +227,8 @@ def test_a_failed_episode_is_forgotten_by_the_metadata_it_was_rewarded_with(ram:
     other = ram.recall("bob's secret").episode_id
     ram.reward(other, 0.0, metadata={"user": "bob"})
     assert ram.forget(where={"tags": "b"}).episodes == 1
-    assert ram.get_episode(failed) is None
-    assert ram.get_episode(other) is not None
+    assert ram.episodes.get(failed) is None
+    assert ram.episodes.get(other) is not None
     assert ram.forget(where={"user": {"$ne": "ann"}}).episodes == 1
 
 
@@ -287,7 +287,7 @@ def test_a_process_that_only_follows_can_purge_as_well(on_disk: Callable[..., Ca
     assert ran.stdout.split() == ["follower", "12", "True"], ran.stderr
     assert _traces(tmp_path / "memory", _vectors(owner)) == []
     owner.sync()
-    assert all(check.ok for check in owner.examine())
+    assert all(check.ok for check in owner.data.examine())
     assert _traces(tmp_path / "memory", _vectors(owner)) == []
 
 

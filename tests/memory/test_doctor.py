@@ -39,13 +39,13 @@ def _sql(folder: Path, *statements: str) -> None:
 
 
 def _wrong(memory: CascadeMemory) -> list[str]:
-    return [check.name for check in memory.examine() if not check.ok]
+    return [check.name for check in memory.data.examine() if not check.ok]
 
 
 def test_a_healthy_folder_has_nothing_to_mend(folder: Path, on_disk):
     memory = on_disk()
     assert _wrong(memory) == []
-    assert all(check.ok and "mended" not in check.detail for check in memory.examine(fix=True))
+    assert all(check.ok and "mended" not in check.detail for check in memory.data.examine(fix=True))
 
 
 def test_rows_that_belong_to_nothing_are_found_and_removed(folder: Path, on_disk):
@@ -59,7 +59,7 @@ def test_rows_that_belong_to_nothing_are_found_and_removed(folder: Path, on_disk
     before = memory.stats().cases
     assert "rows that belong to nothing" in _wrong(memory)
     assert memory.recall("task 3 of kind 3").error is None
-    assert any(check.detail.startswith("mended") for check in memory.examine(fix=True))
+    assert any(check.detail.startswith("mended") for check in memory.data.examine(fix=True))
     assert _wrong(memory) == []
     assert memory.stats().cases == before - 1
 
@@ -68,17 +68,17 @@ def test_a_clock_that_was_set_back_is_noticed_and_put_right(folder: Path, on_dis
     _sql(folder, f"UPDATE cases SET created_at = {time.time() + 9e6}, verified_at = {time.time() + 9e6}")
     memory = on_disk()
     assert _wrong(memory) == ["clock"]
-    memory.examine(fix=True)
+    memory.data.examine(fix=True)
     assert _wrong(memory) == []
-    assert memory.search("task 3 of kind 3").cases[0].solution == "solution 3"
+    assert memory.cases.search("task 3 of kind 3").cases[0].solution == "solution 3"
 
 
 def test_a_chroma_with_other_cases_in_it_is_made_anew(folder: Path, on_disk):
     memory = on_disk()
     memory.sync()
-    engine_of(memory).parts.mirror.delete("default", [memory.search("task 3 of kind 3").cases[0].id])
+    engine_of(memory).parts.mirror.delete("default", [memory.cases.search("task 3 of kind 3").cases[0].id])
     assert _wrong(memory) == ["chroma"]
-    assert memory.examine(fix=True)
+    assert memory.data.examine(fix=True)
     assert _wrong(memory) == []
 
 
@@ -89,7 +89,7 @@ def test_snapshots_that_nobody_can_read_are_found_and_removed(folder: Path, on_d
     os.utime(unfinished, (time.time() - 3600, time.time() - 3600))
     memory = on_disk()
     assert _wrong(memory) == ["what was learned"]
-    memory.examine(fix=True)
+    memory.data.examine(fix=True)
     assert _wrong(memory) == []
     assert not unfinished.exists()
 
@@ -142,7 +142,7 @@ def test_every_torn_state_is_repaired_or_refused_in_words(folder: Path, on_disk,
         assert "ledger" in _wrong(memory)  # and says what to do
         return
     memory.sync()
-    assert [check.name for check in memory.examine(fix=True) if not check.ok] == []
+    assert [check.name for check in memory.data.examine(fix=True) if not check.ok] == []
     assert not list(folder.glob("*.building"))
 
 
@@ -182,9 +182,9 @@ def test_vectors_are_ok_or_the_embedder_fails_but_not_both(tmp_path: Path, monke
             raise OSError("the model is gone")
 
         monkeypatch.setattr(HashingEmbedder, "embed", fail)
-        (failed,) = [one for one in memory.examine() if one.name == "vectors"]
+        (failed,) = [one for one in memory.data.examine() if one.name == "vectors"]
         assert (failed.ok, "the embedder fails" in failed.detail, "the model is gone" in failed.detail) == (False, True, True)
     with CascadeMemory(tmp_path / "memory", embedder="stored") as looking:
-        (seen,) = [one for one in looking.examine() if one.name == "vectors"]
+        (seen,) = [one for one in looking.data.examine() if one.name == "vectors"]
     assert seen.ok
     assert "fail" not in seen.detail

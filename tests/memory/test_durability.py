@@ -83,10 +83,10 @@ def test_a_killed_process_leaves_a_chroma_that_is_thrown_away_unread(on_disk, tm
             file.write_bytes(b"\xff" * 5000)
     began = time.perf_counter()
     with CascadeMemory(copy, embedder="hashing") as reopened:
-        assert len(reopened.search("task 3 of kind 3", k=5).cases) == 5
+        assert len(reopened.cases.search("task 3 of kind 3", k=5).cases) == 5
         assert time.perf_counter() - began < 2
         reopened.sync()
-        assert all(check.ok for check in reopened.examine())
+        assert all(check.ok for check in reopened.data.examine())
 
 
 def test_a_deleted_chroma_is_made_again(on_disk, tmp_path: Path):
@@ -95,9 +95,9 @@ def test_a_deleted_chroma_is_made_again(on_disk, tmp_path: Path):
     memory.close()
     shutil.rmtree(tmp_path / "memory" / "chroma")
     memory = on_disk()
-    assert len(memory.search("task 3 of kind 3", k=5).cases) == 5
+    assert len(memory.cases.search("task 3 of kind 3", k=5).cases) == 5
     memory.sync()
-    assert all(check.ok for check in memory.examine())
+    assert all(check.ok for check in memory.data.examine())
     assert memory.health().ok
 
 
@@ -110,13 +110,13 @@ def test_many_cases_are_rebuilt_by_a_child_that_dies_with_its_parent(on_disk, tm
     shutil.rmtree(tmp_path / "memory" / "chroma")
     memory = on_disk()
     assert memory.health().chroma == "rebuilding"
-    assert memory.search("task 3 of kind 3").cases  # answered meanwhile
+    assert memory.cases.search("task 3 of kind 3").cases  # answered meanwhile
     deadline = time.monotonic() + 60
     while memory.health().chroma == "rebuilding" and time.monotonic() < deadline:
         time.sleep(0.1)
     _teach(memory, 20, start=40)
     memory.sync()
-    assert all(check.ok for check in memory.examine())
+    assert all(check.ok for check in memory.data.examine())
     memory.close()
     shutil.rmtree(tmp_path / "memory" / "chroma")
     memory = on_disk()
@@ -143,7 +143,7 @@ def test_a_second_process_follows_and_takes_over_when_the_owner_is_gone(on_disk,
                 recall = memory.recall("from the follower")
                 print(memory.reward(recall.episode_id, 1.0, solution="follower's"), flush=True)
             elif word == "read":
-                print(",".join(str(case.solution) for case in memory.search("from the owner").cases), flush=True)
+                print(",".join(str(case.solution) for case in memory.cases.search("from the owner").cases), flush=True)
             elif word == "wait":
                 import time
                 while memory.health().chroma == "follower":
@@ -171,7 +171,7 @@ def test_a_second_process_follows_and_takes_over_when_the_owner_is_gone(on_disk,
         assert follower.stdout.readline().strip() == "follower"
         assert ask("read") == "owner's"
         case_id = ask("write")
-        assert owner.search("from the follower").cases[0].id == case_id
+        assert owner.cases.search("from the follower").cases[0].id == case_id
         assert state_of(owner).policy.rewards == 1  # learned from the other process's outcome
         owner.close()
         assert ask("wait") == "clean 2"  # it owns the folder now, and Chroma had everything already
@@ -212,7 +212,7 @@ def test_a_forked_child_gets_a_clear_error_and_may_open_its_own(on_disk, tmp_pat
             except MemoryForked as error:
                 verdict = f"forked: {error}"
             other = CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline")
-            verdict += f" | {other.search('q').cases[0].solution} | {other.health().chroma}"
+            verdict += f" | {other.cases.search('q').cases[0].solution} | {other.health().chroma}"
         except BaseException as error:
             verdict = repr(error)
         os.write(write, verdict.encode())
@@ -223,7 +223,7 @@ def test_a_forked_child_gets_a_clear_error_and_may_open_its_own(on_disk, tmp_pat
     os.close(read)
     assert "open it again there" in answer
     assert answer.endswith("| s | follower")
-    assert memory.search("q").cases[0].solution == "s"
+    assert memory.cases.search("q").cases[0].solution == "s"
 
 
 def test_a_full_disk_is_an_error_loses_nothing_and_passes(on_disk):
@@ -299,24 +299,24 @@ def test_chroma_that_fails_is_counted_and_recall_goes_on(on_disk, monkeypatch):
     _teach(memory, 5)
     with pytest.raises(StoreError, match="Nothing is lost"):
         memory.sync()
-    assert memory.search("task 1 of kind 1").cases
+    assert memory.cases.search("task 1 of kind 1").cases
     assert memory.health().failures["chroma"] >= 1
     monkeypatch.undo()
     memory.sync()
-    assert all(check.ok for check in memory.examine())
+    assert all(check.ok for check in memory.data.examine())
 
 
 @pytest.mark.slow
 def test_every_case_is_exported_and_imported_with_what_was_learned(on_disk, tmp_path: Path):
     memory = on_disk()
     _teach(memory, 60)
-    lines = memory.export(tmp_path / "all.jsonl")
+    lines = memory.data.export(tmp_path / "all.jsonl")
     records = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text().splitlines()]
     assert len(records) == lines
     assert records[0]["version"] == 1
     with CascadeMemory(embedder="hashing", learn="inline") as other:
-        assert other.import_(tmp_path / "all.jsonl") == lines - 1
-        assert other.import_(tmp_path / "all.jsonl") == 0
+        assert other.data.import_(tmp_path / "all.jsonl") == lines - 1
+        assert other.data.import_(tmp_path / "all.jsonl") == 0
         assert other.stats() == memory.stats() or other.stats().cases == memory.stats().cases
         mine = memory.recall("task 9 of kind 2", k=3).explain()
         theirs = other.recall("task 9 of kind 2", k=3).explain()
@@ -328,9 +328,9 @@ def test_every_case_is_exported_and_imported_with_what_was_learned(on_disk, tmp_
 def test_a_file_that_is_no_export_is_refused(ram: CascadeMemory, tmp_path: Path, content: str):
     (tmp_path / "x.jsonl").write_text(content)
     with pytest.raises((ValueError, OSError)):
-        ram.import_(tmp_path / "x.jsonl")
+        ram.data.import_(tmp_path / "x.jsonl")
     with pytest.raises(StoreUnwritable):
-        ram.import_(tmp_path / "nobody.jsonl")
+        ram.data.import_(tmp_path / "nobody.jsonl")
     assert ram.stats().cases == 0
 
 
@@ -338,7 +338,7 @@ def test_a_file_that_is_no_export_is_refused(ram: CascadeMemory, tmp_path: Path,
 def test_an_export_with_one_bad_line_imports_nothing(ram: CascadeMemory, tmp_path: Path, damage: str):
     with CascadeMemory(embedder="hashing", learn="inline") as source:
         _teach(source, 10)
-        source.export(tmp_path / "x.jsonl")
+        source.data.export(tmp_path / "x.jsonl")
     lines = (tmp_path / "x.jsonl").read_text().splitlines()
     record = json.loads(lines[-1])
     if damage == "kind":
@@ -348,7 +348,7 @@ def test_an_export_with_one_bad_line_imports_nothing(ram: CascadeMemory, tmp_pat
     lines[-1] = lines[-1][:-20] if damage == "cut" else json.dumps(record)
     (tmp_path / "x.jsonl").write_text("\n".join(lines))
     with pytest.raises(ValueError, match="nothing was imported"):
-        ram.import_(tmp_path / "x.jsonl")
+        ram.data.import_(tmp_path / "x.jsonl")
     assert ram.stats().cases == 0
 
 

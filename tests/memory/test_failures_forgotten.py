@@ -49,7 +49,7 @@ def test_nor_does_one_of_a_failure_that_was_taken_back_before(memory: CascadeMem
     checked = memory.recall("asks for another column").episode_id
     ledger.warnings.note_check(Check(episode_id=checked, warning=WARNING, warned=True, propensity=0.5, at=1.0))
     memory.reward(episode_id, 1.0, source="env", overwrite=True)
-    assert memory.warnings() == []
+    assert memory.warnings.all() == []
     assert len(ledger.warnings.checks(checked)) == 1
     memory.forget(episode_id=episode_id, purge=True)
     assert _held(tmp_path) == set()
@@ -77,11 +77,11 @@ def test_secrets_are_taken_out_of_what_is_imported(memory: CascadeMemory, tmp_pa
     fail_once(memory)
     check_once(memory)
     lines = io.StringIO()
-    memory.export(lines, progress=False)
+    memory.data.export(lines, progress=False)
     secret = "AKIA" + "IOSFODNN7EXAMPLE"
     told = lines.getvalue().replace("no such column: agee", f"denied for {secret}").replace("named age", f"in {secret}")
     with CascadeMemory(tmp_path / "other", embedder="hashing", learn="inline") as other:
-        other.import_(told.splitlines(), progress=False)
+        other.data.import_(told.splitlines(), progress=False)
         warnings = engine_of(other).parts.ledger.warnings
         (one,) = warnings.failures(1)
         assert one.blame.action == "SELECT agee FROM staff"
@@ -89,8 +89,8 @@ def test_secrets_are_taken_out_of_what_is_imported(memory: CascadeMemory, tmp_pa
             assert secret not in text
             assert "key" in text
     with CascadeMemory(tmp_path / "open", embedder="hashing", learn="inline", redact=False) as unguarded:
-        unguarded.import_(told.splitlines(), progress=False)
-        assert {"outcome failure", "action decision"} <= {one.where for one in unguarded.find_secrets()}
+        unguarded.data.import_(told.splitlines(), progress=False)
+        assert {"outcome failure", "action decision"} <= {one.where for one in unguarded.data.find_secrets()}
 
 
 # -- what a model has made of them -------------------------------------------------------------------------------------
@@ -112,20 +112,20 @@ def advised():
 def test_a_models_advice_goes_with_the_case_that_it_quotes(advised: CascadeMemory):
     case_id = advised.add(TASK, [_WORKED])
     fail(advised)
-    assert "zebras" in str(advised.warnings()[0].advice)
+    assert "zebras" in str(advised.warnings.all()[0].advice)
     advised.forget(case_ids=case_id)
-    (warning,) = advised.warnings()
+    (warning,) = advised.warnings.all()
     assert (warning.instead, warning.advice) == ("", None)
 
 
 def test_a_models_advice_is_not_shown_while_the_case_that_it_quotes_is_hidden(advised: CascadeMemory):
     case_id = advised.add(TASK, [_WORKED])
     fail(advised)
-    assert "zebras" in str(advised.warnings()[0].advice)
-    advised.acting(actor="ann").hide(case_id)
-    assert advised.warnings()[0].advice is None
-    advised.acting(actor="ann").unhide(case_id)
-    assert "zebras" in str(advised.warnings()[0].advice)
+    assert "zebras" in str(advised.warnings.all()[0].advice)
+    advised.acting(actor="ann").cases.hide(case_id)
+    assert advised.warnings.all()[0].advice is None
+    advised.acting(actor="ann").cases.unhide(case_id)
+    assert "zebras" in str(advised.warnings.all()[0].advice)
 
 
 @pytest.mark.parametrize("what", ["episode", "case"])
@@ -147,6 +147,6 @@ def test_what_is_forgotten_while_a_model_writes_advice_does_not_come_back_in_its
         memory.forget(**({"episode_id": first.episode_id} if what == "episode" else {"case_ids": case_id}))
         forgotten.set()
         learns.join()
-        (warning,) = memory.warnings()
+        (warning,) = memory.warnings.all()
         assert warning.advice is None
         assert warning.times == (1 if what == "episode" else 2)

@@ -44,7 +44,7 @@ def test_texts_that_an_agent_reports_over_mcp(ram: CascadeMemory):
     for device in DEVICES:
         episode_id = verbs.recall_cases(_task(device))["episode_id"]
         verbs.report_outcome(episode_id, 1, _text(device))
-        (seen,) = ram.reported()
+        (seen,) = ram.review.reported()
         ram.reward(episode_id, 1.0, source="human", confirms=seen.fingerprint)
     _assert_one_family(ram)
 

@@ -33,7 +33,7 @@ def test_an_episode_that_is_held_out_is_shown_nothing_and_says_why(memory: Casca
     assert "runs without memory" in why.summary
     assert [one.query for one in why.candidates] == ["heat the cup"]
     assert "shown" not in str(why)
-    assert memory.get_episode(recall.episode_id).arm == "holdout"  # type: ignore[union-attr]
+    assert memory.episodes.get(recall.episode_id).arm == "holdout"  # type: ignore[union-attr]
     assert memory.stats().shown == 0
 
 
@@ -68,19 +68,19 @@ def test_about_the_share_that_was_asked_for_is_held_out():
 
 
 def test_a_search_is_never_held_out(memory: CascadeMemory):
-    assert all(memory.search("heat a cup").cases for _ in range(20))
+    assert all(memory.cases.search("heat a cup").cases for _ in range(20))
 
 
 def test_its_success_becomes_a_case_and_teaches_what_happens_without_one(memory: CascadeMemory):
     policy = state_of(memory).policy
     before = policy.value.predict(CONTEXT_PRIOR).baseline
     case_id = memory.reward(memory.recall("heat a cup", episode_id=_held_out()).episode_id, 1.0, solution="use the stove")
-    assert memory.get(str(case_id)).solution == "use the stove"
+    assert memory.cases.get(str(case_id)).solution == "use the stove"
     (lesson,) = engine_of(memory).parts.ledger.lessons.history(1, 10)
     assert not lesson.shown
     assert policy.value.predict(CONTEXT_PRIOR).baseline > before
     assert policy.rewards == 1
-    known = memory.search("heat the cup", k=2).cases
+    known = memory.cases.search("heat the cup", k=2).cases
     stored = engine_of(memory).parts.ledger.cases.records(1)
     assert len(known) == 2
     assert stored.shown.sum() == stored.succeeded.sum() == 0  # no case gets the credit
@@ -95,12 +95,12 @@ def test_what_is_no_share_is_refused(name, value):
 
 def test_arms_travel_with_an_export(memory: CascadeMemory, tmp_path):
     memory.reward(memory.recall("heat a cup", episode_id=_held_out()).episode_id, 0.0)
-    memory.export(tmp_path / "all.jsonl", progress=False)
+    memory.data.export(tmp_path / "all.jsonl", progress=False)
     lines = (tmp_path / "all.jsonl").read_text().splitlines()
     with CascadeMemory(embedder="hashing") as copy:
-        copy.import_(lines, progress=False)
-        assert copy.get_episode(_held_out()).arm == "holdout"  # type: ignore[union-attr]
+        copy.data.import_(lines, progress=False)
+        assert copy.episodes.get(_held_out()).arm == "holdout"  # type: ignore[union-attr]
     older = [json.dumps({key: value for key, value in json.loads(line).items() if key != "holdout"}) for line in lines]
     with CascadeMemory(embedder="hashing") as copy:
-        copy.import_(older, progress=False)
-        assert copy.get_episode(_held_out()).arm == "holdout"  # type: ignore[union-attr]
+        copy.data.import_(older, progress=False)
+        assert copy.episodes.get(_held_out()).arm == "holdout"  # type: ignore[union-attr]

@@ -12,7 +12,7 @@ from cascade_memory import CascadeMemory
 
 
 def exported(memory: CascadeMemory) -> list[str]:
-    memory.export(file := io.StringIO(), progress=False)
+    memory.data.export(file := io.StringIO(), progress=False)
     return file.getvalue().splitlines()
 
 
@@ -21,38 +21,38 @@ def of_eve(memory: CascadeMemory, task: str = TASK, solution: str = "oven") -> s
 
 
 def standing(memory: CascadeMemory) -> str:
-    return next(one.standing for one in memory.standings() if one.actor == "eve")
+    return next(one.standing for one in memory.sources.standings() if one.actor == "eve")
 
 
 def test_an_imported_quarantine_or_release_takes_effect_in_a_memory_that_is_open(ram: CascadeMemory):
     of_eve(ram)
     with CascadeMemory(embedder="hashing", learn="inline") as other:
-        other.import_(exported(ram), progress=False)
+        other.data.import_(exported(ram), progress=False)
         assert shown(other) == ["oven"]
         of_eve(other, "heat some egg", "roof")
-        ram.acting(actor="ann").quarantine("eve")
-        other.import_(exported(ram), progress=False)
+        ram.acting(actor="ann").sources.quarantine("eve")
+        other.data.import_(exported(ram), progress=False)
         assert shown(other) == []
         assert standing(other) == "quarantined"
         assert other.stats().cases == 2
-        ram.acting(actor="ann").release("eve")
-        other.import_(exported(ram), progress=False)
+        ram.acting(actor="ann").sources.release("eve")
+        other.data.import_(exported(ram), progress=False)
         assert sorted(shown(other)) == ["oven", "roof"]
         assert standing(other) == "released"
-        ram.acting(actor="ann").quarantine("eve")
-        ram.acting(actor="ann").undo(next(entry.id for entry in ram.audit()))
-        other.import_(exported(ram), progress=False)
+        ram.acting(actor="ann").sources.quarantine("eve")
+        ram.acting(actor="ann").review.undo(next(entry.id for entry in ram.review.audit()))
+        other.data.import_(exported(ram), progress=False)
         assert len(shown(other)) == 2
-        assert all(check.ok for check in other.examine())
+        assert all(check.ok for check in other.data.examine())
 
 
 def test_an_imported_decision_is_known_before_the_actor_has_any_case_here(ram: CascadeMemory):
     of_eve(ram)
-    ram.acting(actor="ann").quarantine("eve")
+    ram.acting(actor="ann").sources.quarantine("eve")
     decisions = [line for line in exported(ram) if json.loads(line).get("kind") in (None, "action")]
     with CascadeMemory(embedder="hashing", learn="inline") as other:
         other.recall(TASK)
-        other.import_(decisions, progress=False)
+        other.data.import_(decisions, progress=False)
         assert standing(other) == "quarantined"
         of_eve(other)
         assert shown(other) == []
@@ -62,34 +62,34 @@ def test_imported_cases_follow_what_was_decided_here(ram: CascadeMemory):
     of_eve(ram)
     with CascadeMemory(embedder="hashing", learn="inline") as other:
         other.recall(TASK)
-        other.acting(actor="bob").quarantine("eve")
-        other.import_(exported(ram), progress=False)
+        other.acting(actor="bob").sources.quarantine("eve")
+        other.data.import_(exported(ram), progress=False)
         assert shown(other) == []
-        assert other.acting(actor="bob").release("eve") == 1
+        assert other.acting(actor="bob").sources.release("eve") == 1
         assert shown(other) == ["oven"]
 
 
 def test_what_a_person_hid_in_quarantine_is_hidden_by_both_after_a_move(ram: CascadeMemory):
-    ram.acting(actor="ann").hide(case_id := of_eve(ram))
-    ram.acting(actor="ann").quarantine("eve")
+    ram.acting(actor="ann").cases.hide(case_id := of_eve(ram))
+    ram.acting(actor="ann").sources.quarantine("eve")
     lines = exported(ram)
     (case,) = [one for line in lines if (one := json.loads(line)).get("kind") == "case"]
     assert case["hidden"] == 1  # as older versions know it
     with CascadeMemory(embedder="hashing", learn="inline") as other:
-        other.import_(lines, progress=False)
-        other.unhide(case_id)
+        other.data.import_(lines, progress=False)
+        other.cases.unhide(case_id)
         assert shown(other) == []
-        other.release("eve")
+        other.sources.release("eve")
         assert shown(other) == ["oven"]
 
 
 def test_what_a_forget_counts_can_be_imported(ram: CascadeMemory):
     failed = fail(ram)
-    ram.acting(actor="mallory").hide(of_eve(ram))
+    ram.acting(actor="mallory").cases.hide(of_eve(ram))
     ram.acting(actor="ann").forget(by_actor="mallory")
     ram.forget(episode_id=failed)
-    counts = [entry.counts for entry in ram.audit()]
+    counts = [entry.counts for entry in ram.review.audit()]
     assert {name for one in counts for name in one} >= {"decisions", "warnings"}
     with CascadeMemory(embedder="hashing") as other:
-        assert other.import_(exported(ram), progress=False)
-        assert [entry.counts for entry in other.audit()][1:] == counts
+        assert other.data.import_(exported(ram), progress=False)
+        assert [entry.counts for entry in other.review.audit()][1:] == counts

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from inside import verb_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.assembly.owner_lock import OwnerLock
@@ -346,11 +347,11 @@ def test_chroma_is_fed_again_after_an_interrupt_while_it_was_opened_or_closed(
     with monkeypatch.context() as patched:
         patched.setattr(chroma, "make_private", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            getattr(memory, verb)()
+            verb_of(memory, verb)()
     memory.close()
     with CascadeMemory(tmp_path, embedder="hashing") as again:
         again.add("heat some egg", "put it into the microwave")
         again.sync()
-        again.rebuild()
+        again.data.rebuild()
         assert again.health().chroma_lag == 0
-        assert all(check.ok for check in again.examine())
+        assert all(check.ok for check in again.data.examine())

@@ -20,14 +20,14 @@ from cascade_memory import CascadeMemory
 
 JOBS, ROUNDS = 30, 2
 _PERSON = """
-import json, sys
+import json, operator, sys
 from cascade_memory import CascadeMemory
 folder, verb = sys.argv[1:]
 memory = CascadeMemory(folder, embedder="hashing")
 print("ready", flush=True)
 for place, (given, named) in enumerate(json.loads(sys.stdin.readline())):
     print("begins", place, flush=True)
-    getattr(memory, verb)(*given, **named, **{"by" if verb == "forget" else "actor": "ann"})
+    operator.attrgetter(verb)(memory.acting(actor="ann"))(*given, **named)
     print("done", place, flush=True)
 """
 
@@ -45,7 +45,7 @@ def flags(memory: CascadeMemory) -> list[Job]:
 
 
 def reports(memory: CascadeMemory) -> list[Job]:
-    found = [memory.get_episode(rewarded(memory, number, "agent")) for number in range(JOBS)]
+    found = [memory.episodes.get(rewarded(memory, number, "agent")) for number in range(JOBS)]
     return [([one.id], {"seen": one.fingerprint}) for one in found if one is not None]
 
 
@@ -60,14 +60,14 @@ def wrong(memory: CascadeMemory) -> list[Job]:
 
 def corrected(memory: CascadeMemory) -> list[Job]:
     for (one, solution), _ in wrong(memory):
-        memory.correct(one, solution)
-    return [([entry.id], {}) for entry in memory.audit(newest_first=False) if entry.action == "correct"]
+        memory.review.correct(one, solution)
+    return [([entry.id], {}) for entry in memory.review.audit(newest_first=False) if entry.action == "correct"]
 
 
 def of_episodes(memory: CascadeMemory) -> list[Job]:
     for number in range(JOBS):
         rewarded(memory, number)
-    return [([case.id], {}) for case in memory.cases()]
+    return [([case.id], {}) for case in memory.cases.all()]
 
 
 def expired(memory: CascadeMemory) -> list[Job]:
@@ -84,22 +84,22 @@ class Found:
 
     def __init__(self, memory: CascadeMemory) -> None:
         self.memory = memory
-        self.entries = [(entry.action, entry.subject, entry.undoes) for entry in memory.audit() if entry.actor == "ann"]
+        self.entries = [(entry.action, entry.subject, entry.undoes) for entry in memory.review.audit() if entry.actor == "ann"]
 
     def has_entry(self, verb: str, one: str) -> bool:
         return any(action == verb and one in (subject, undoes) for action, subject, undoes in self.entries)
 
     def texts(self, number: int) -> list[str]:
         """The solutions of a task that agents can be shown."""
-        return [str(case.solution) for case in self.memory.cases() if case.query == f"task {number}" and not case.hidden]
+        return [str(case.solution) for case in self.memory.cases.all() if case.query == f"task {number}" and not case.hidden]
 
 
 def is_flagged(flag: str) -> Callable[[Found, str, int], bool]:
-    return lambda found, one, number: bool(getattr(found.memory.get(one), flag))
+    return lambda found, one, number: bool(getattr(found.memory.cases.get(one), flag))
 
 
 def is_judged(found: Found, one: str, number: int) -> bool:
-    episode = found.memory.get_episode(one)
+    episode = found.memory.episodes.get(one)
     assert episode is not None
     confirmed = found.texts(number) == [f"wrong {number}"]
     assert confirmed == (episode.source == "human" and episode.reward == 1.0)
@@ -115,25 +115,25 @@ def is_corrected(found: Found, one: str, number: int) -> bool:
 
 def is_forgotten(found: Found, one: str, number: int) -> bool:
     gone = one not in found.memory
-    assert [episode.query for episode in found.memory.episodes()].count(f"task {number}") == int(not gone)
+    assert [episode.query for episode in found.memory.episodes.all()].count(f"task {number}") == int(not gone)
     return gone
 
 
 def is_back(found: Found, one: str, number: int) -> bool:
     back = one in found.memory
-    assert back != (one in {case.id for case in found.memory.expired()})
+    assert back != (one in {case.id for case in found.memory.cases.expired()})
     return back
 
 
 KINDS: dict[str, tuple[str, Callable[[CascadeMemory], list[Job]], Callable[[Found, str, int], bool]]] = {
-    "pin": ("pin", flags, is_flagged("pinned")),
-    "hide": ("hide", flags, is_flagged("hidden")),
-    "confirm": ("confirm", reports, is_judged),
-    "reject": ("reject", reports, is_judged),
-    "correct": ("correct", wrong, is_corrected),
-    "undo": ("undo", corrected, lambda found, one, number: not is_corrected(found, one, number)),
+    "pin": ("cases.pin", flags, is_flagged("pinned")),
+    "hide": ("cases.hide", flags, is_flagged("hidden")),
+    "confirm": ("review.confirm", reports, is_judged),
+    "reject": ("review.reject", reports, is_judged),
+    "correct": ("review.correct", wrong, is_corrected),
+    "undo": ("review.undo", corrected, lambda found, one, number: not is_corrected(found, one, number)),
     "forget": ("forget", of_episodes, is_forgotten),
-    "bring_back": ("bring_back", expired, is_back),
+    "bring_back": ("cases.bring_back", expired, is_back),
 }
 
 
@@ -174,4 +174,4 @@ def test_what_was_acknowledged_is_there_and_nothing_is_half_there(tmp_path: Path
                 assert done == found.has_entry(verb, one), (place, began, acknowledged)
                 assert done or place >= acknowledged, (place, acknowledged)
                 assert not done or place < began, (place, began)
-            assert all(check.ok for check in memory.examine())
+            assert all(check.ok for check in memory.data.examine())

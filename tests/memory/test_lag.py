@@ -51,7 +51,7 @@ def test_a_build_from_the_present_begins_with_every_case(
     memory.add([(f"task {i}", "s") for i in range(100)])
     memory.sync()
     monkeypatch.setattr(engine_of(memory).feeder, "flush", lambda: None)
-    memory.rebuild()
+    memory.data.rebuild()
     assert memory.health().chroma_lag == 100
 
 
@@ -66,7 +66,7 @@ def test_forgetting_a_namespace_that_never_was_is_no_news(on_disk: Callable[...,
     assert memory.health().ok
     assert memory.health().failures == {}
     assert memory.acting(namespace="never").forget(everything=True, purge=True).purged
-    assert memory.search("a").cases
+    assert memory.cases.search("a").cases
 
 
 def test_lines_about_namespaces_that_nobody_knows_are_passed_over(on_disk: Callable[..., CascadeMemory]):
@@ -80,4 +80,4 @@ def test_lines_about_namespaces_that_nobody_knows_are_passed_over(on_disk: Calla
     memory.sync()
     assert memory.health().failures == {}
     assert memory.health().chroma == "open"
-    assert all(check.ok for check in memory.examine())
+    assert all(check.ok for check in memory.data.examine())

@@ -29,7 +29,7 @@ def _play(memory: CascadeMemory, name: str, episodes: int) -> None:
 
 
 def _loaded(memory: CascadeMemory) -> list[str]:
-    return [name for name in memory.namespaces() if engine_of(memory).loaded_state(name) is not None]
+    return [name for name in memory.data.namespaces() if engine_of(memory).loaded_state(name) is not None]
 
 
 def _snapshots(folder: Path) -> list[str]:
@@ -152,12 +152,14 @@ def test_threads_work_in_more_namespaces_than_are_kept(few: None):
                 query = f"task {which} {turn} of {name}"
                 case_id = memory.acting(namespace=name).add(query, f"solution {which} {turn}")
                 found = memory.acting(namespace=name).recall(query, k=1)
-                if found.error or not any(one.similarity > 0.999 for one in memory.acting(namespace=name).search(query).cases):
+                if found.error or not any(
+                    one.similarity > 0.999 for one in memory.acting(namespace=name).cases.search(query).cases
+                ):
                     wrong.append(f"{query}: {found.error}")
                 memory.acting(namespace=name).reward(found.episode_id, 1.0, solution=f"solution {which} {turn}")
                 if turn % 5 == 4:
                     memory.acting(namespace=name).forget(case_id)
-                    if any(one.id == case_id for one in memory.acting(namespace=name).search(query).cases):
+                    if any(one.id == case_id for one in memory.acting(namespace=name).cases.search(query).cases):
                         wrong.append(f"{query} was forgotten")
 
         threads = [threading.Thread(target=work, args=(which,)) for which in range(4)]

@@ -33,7 +33,7 @@ def test_a_full_namespace_makes_room_for_a_new_case(on_disk):
         assert case is not None
     assert memory.recall("task 99 of kind 1").cases[0].solution == "solution 1"
     memory.sync()
-    assert all(check.ok for check in memory.examine())
+    assert all(check.ok for check in memory.data.examine())
     assert memory.stats().rewards == 100  # what happened stays written down
 
 
@@ -49,7 +49,7 @@ def test_the_limit_of_one_namespace_is_not_that_of_another(ram: CascadeMemory):
 def test_the_log_of_searches_keeps_the_last_ones_only(ram: CascadeMemory, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(recalls, "SEARCHES_KEPT", 10)
     for i in range(30):
-        ram.search(f"looking for {i}")
+        ram.cases.search(f"looking for {i}")
         ram.recall(f"task {i}")
     assert ram.stats().recalls == 30 + 10
     assert ram.stats().open == 30
@@ -60,7 +60,7 @@ def test_redundant_cases_go_before_the_only_one_of_their_kind():
         _solve(memory, "defragment the warp drive", "warp")
         for i in range(60):
             _solve(memory, f"please reset the password of user {i}", "reset it")
-        assert memory.search("defragment the warp drive").cases[0].solution == "warp"
+        assert memory.cases.search("defragment the warp drive").cases[0].solution == "warp"
 
 
 def test_a_case_that_is_always_wrong_goes_before_one_that_is_right():
@@ -87,13 +87,13 @@ def test_what_was_not_verified_for_too_long_is_not_recalled_and_goes(on_disk, ca
         )
         connection.execute(old)
     memory.add("task verified again", "renewed")
-    assert {case.solution for case in memory.search("task", k=3).cases} == {"renewed", "new"}
+    assert {case.solution for case in memory.cases.search("task", k=3).cases} == {"renewed", "new"}
     state_of(memory).next_look = 0.0
     with caplog.at_level("INFO", "cascade_memory"):
         memory.recall("task")
     assert memory.stats().cases == 2
     assert "1 cases of namespace 'default' expired" in caplog.text
-    assert [case.query for case in memory.expired()] == ["old task"]
+    assert [case.query for case in memory.cases.expired()] == ["old task"]
 
 
 def test_fresh_cases_are_found_behind_many_old_ones(on_disk):
@@ -103,7 +103,7 @@ def test_fresh_cases_are_found_behind_many_old_ones(on_disk):
     with ledger.connections.write(durable=True) as connection:
         connection.execute("UPDATE cases SET verified_at = ?", (time.time() - 90_000,))
     memory.add("reset a password", "fresh")
-    assert [case.solution for case in memory.search("reset the password of user 3", k=3).cases] == ["fresh"]
+    assert [case.solution for case in memory.cases.search("reset the password of user 3", k=3).cases] == ["fresh"]
 
 
 def test_two_handles_cannot_have_different_limits(on_disk):
@@ -145,10 +145,10 @@ def test_recalls_that_nobody_learns_from_any_more_are_shrunk_and_change_nothing(
     assert not any(sizes[:150])
     assert all(sizes[200:])
     for episode_id, shown in episodes[:100]:
-        assert list(memory.get_episode(episode_id).cases) == shown
+        assert list(memory.episodes.get(episode_id).cases) == shown
     # A late change of mind still works: the episode's vector is made anew.
     assert memory.reward(episodes[0][0], 1.0, solution="at last", overwrite=True)
-    assert memory.search("task 0 of kind 0").cases[0].solution == "at last"
+    assert memory.cases.search("task 0 of kind 0").cases[0].solution == "at last"
     state = state_of(memory).policy.rewards
     memory.close()
     assert state_of(on_disk()).policy.rewards == state
@@ -158,11 +158,11 @@ def test_a_discarded_episode_keeps_no_candidates(on_disk):
     memory = on_disk()
     memory.add([(f"task {i}", "s") for i in range(40)])
     episode = memory.recall("task 3").episode_id
-    memory.discard(episode)
+    memory.episodes.discard(episode)
     with engine_of(memory).parts.ledger.connections.read() as connection:
         (size,) = connection.execute("SELECT sum(length(features) + length(context)) FROM recall").fetchone()
     assert size == 0
-    assert len(memory.get_episode(episode).cases) <= 1
+    assert len(memory.episodes.get(episode).cases) <= 1
 
 
 def test_room_is_made_before_anything_else_is_learned():

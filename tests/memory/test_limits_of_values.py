@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from inside import verb_of, verbs
 
 from cascade_memory import CascadeMemory, Step, restore
 from cascade_memory.domain import validation
@@ -97,15 +98,23 @@ _LIMITS = [
     *(Limit("solution", *pair) for pair in _SOLUTIONS),
     *(Limit("where", *pair) for pair in _FILTERS),
 ]
-_OF_ADAPTERS = {"sign_code", "end_episode", "will_recall", "redeem_code", "note_failure", "as_stored"}
-_REPEATED = {"arecall", "areward", "aend", "acheck"}  # the same checks, on another thread
+_OF_ADAPTERS = {
+    *(
+        "sources.sign_code",
+        "sources.redeem_code",
+        "episodes.conclude",
+        "episodes.begin",
+        "episodes.as_stored",
+        "data.note_failure",
+    ),
+}
+_REPEATED = {"arecall", "areward", "aend", "warnings.acheck"}  # the same checks, on another thread
 
 
 def _taking(parameter: str) -> list[str]:
-    verbs = [name for name in dir(CascadeMemory) if not name.startswith("_") and name not in _OF_ADAPTERS | _REPEATED]
+    functions = {name: one for name, one in verbs().items() if name not in _OF_ADAPTERS | _REPEATED}
     if importlib.util.find_spec("starlette") is None:
-        verbs.remove("inspect")
-    functions = {name: one for name in verbs if inspect.isfunction(one := getattr(CascadeMemory, name))}
+        del functions["inspect"]
     return [name for name, one in functions.items() if parameter in inspect.signature(one).parameters]
 
 
@@ -129,7 +138,7 @@ def _options(memory: CascadeMemory, verb: str, parameter: str) -> dict[str, Any]
         "sort": lambda: "newest",
         "source": lambda: "human",
     }
-    parameters = inspect.signature(getattr(memory, verb)).parameters
+    parameters = inspect.signature(verb_of(memory, verb)).parameters
     missing = [name for name, one in parameters.items() if one.default is one.empty and name != parameter]
     return {name: needed[name]() for name in [*missing, *(["solution"] if verb == "add" and parameter != "solution" else [])]}
 
@@ -140,7 +149,7 @@ _UNKNOWN = (UndoRefused, UnknownCase, UnknownEpisode, UnknownWarning, ContentCha
 def _refusal(memory: CascadeMemory, verb: str, limit: Limit, value: Any) -> CascadeError | None:
     try:
         value = value() if callable(value) else value
-        found = getattr(memory, verb)(**_options(memory, verb, limit.parameter), **{limit.parameter: value})
+        found = verb_of(memory, verb)(**_options(memory, verb, limit.parameter), **{limit.parameter: value})
         if hasattr(found, "__next__"):
             list(found)
     except CascadeError as refused:
@@ -164,16 +173,16 @@ def _filled(memory: CascadeMemory) -> None:
 
 
 def _fine(memory: CascadeMemory) -> None:
-    assert [check for check in memory.examine() if not check.ok] == []
+    assert [check for check in memory.data.examine() if not check.ok] == []
 
 
 @pytest.mark.slow
 def test_the_greatest_values_are_stored_and_exported_and_the_next_ones_refused(tmp_path: Path):
     with CascadeMemory(tmp_path / "m", embedder="hashing", deadline=60) as memory:
         _filled(memory)
-        memory.export(tmp_path / "export")
+        memory.data.export(tmp_path / "export")
     with CascadeMemory(tmp_path / "new", embedder="hashing") as other:
-        other.import_(tmp_path / "export")
+        other.data.import_(tmp_path / "export")
         _fine(other)
 
 
@@ -181,7 +190,7 @@ def test_the_greatest_values_are_stored_and_exported_and_the_next_ones_refused(t
 def test_the_greatest_values_are_in_a_backup(tmp_path: Path):
     with CascadeMemory(tmp_path / "m", embedder="hashing", deadline=60) as memory:
         _filled(memory)
-        memory.backup(tmp_path / "backup")
+        memory.data.backup(tmp_path / "backup")
     restore(tmp_path / "backup", tmp_path / "restored")
     with CascadeMemory(tmp_path / "restored", embedder="hashing") as restored:
         _fine(restored)
@@ -190,9 +199,9 @@ def test_the_greatest_values_are_in_a_backup(tmp_path: Path):
 def test_each_number_that_a_verb_takes_has_its_limit_here():
     numbers = {
         name
-        for verb in dir(CascadeMemory)
-        if not verb.startswith("_") and verb not in _OF_ADAPTERS and inspect.isfunction(getattr(CascadeMemory, verb))
-        for name, one in inspect.signature(getattr(CascadeMemory, verb)).parameters.items()
+        for verb, function in verbs().items()
+        if verb not in _OF_ADAPTERS
+        for name, one in inspect.signature(function).parameters.items()
         if {"int", "float", "timedelta", "Moment"} & set(str(one.annotation).replace("|", " ").split())
     }
     assert numbers - {"port"} == set(_NUMBERS)
@@ -209,25 +218,25 @@ def test_the_metadata_of_an_episode_are_limited_together(ram: CascadeMemory):
     with pytest.raises(InvalidInput, match="all recalls of this episode"):
         ram.recall("task", episode_id=episode, metadata={"another": 1})
     case_id = ram.reward(episode, 1.0, solution="s", metadata=_long(MAX_METADATA_BYTES))
-    assert len(ram.get(str(case_id)).metadata["k"]) == MAX_METADATA_BYTES - 1
+    assert len(ram.cases.get(str(case_id)).metadata["k"]) == MAX_METADATA_BYTES - 1
 
 
 def test_a_case_has_the_metadata_of_its_recall_and_of_its_reward_and_can_be_imported(ram: CascadeMemory, tmp_path: Path):
     with CascadeMemory(embedder="hashing", retain_at=0.0) as memory:
         recalled, rewarded = {f"a{i:03}": i for i in range(1_000)}, {f"b{i:03}": i for i in range(1_000)}
         case_id = memory.reward(memory.recall("task", metadata=recalled).episode_id, 0.1, solution="s", metadata=rewarded)
-        assert len(memory.get(str(case_id)).metadata) == 2_001  # and that it was not solved
-        memory.export(tmp_path / "export")
-    assert ram.import_(tmp_path / "export")
-    assert ram.get(str(case_id)).metadata["b999"] == 999
+        assert len(memory.cases.get(str(case_id)).metadata) == 2_001  # and that it was not solved
+        memory.data.export(tmp_path / "export")
+    assert ram.data.import_(tmp_path / "export")
+    assert ram.cases.get(str(case_id)).metadata["b999"] == 999
 
 
 def test_more_metadata_than_a_case_can_have_are_not_imported(ram: CascadeMemory, tmp_path: Path):
     ram.add("task", "solution", metadata={"k": "x" * 100})
-    ram.export(tmp_path / "export")
+    ram.data.export(tmp_path / "export")
     long = (tmp_path / "export").read_text().replace("x" * 100, "x" * (STORED_AT_MOST * MAX_METADATA_BYTES))
     with CascadeMemory(embedder="hashing") as other, pytest.raises(InvalidInput, match=r"line 2.*bytes.*nothing was imported"):
-        other.import_(long.splitlines())
+        other.data.import_(long.splitlines())
 
 
 @pytest.mark.slow
@@ -239,21 +248,21 @@ def test_what_an_older_version_stored_beyond_the_limits_is_still_good(tmp_path: 
             case_id = memory.add("task", "solution", metadata={**_long(900_000), "n": [*range(5_000)]})
             episode = memory.recall("task", metadata=_long(900_000)).episode_id
     with CascadeMemory(tmp_path / "m", embedder="hashing") as memory:
-        assert [check for check in memory.examine() if not check.ok] == []
-        assert memory.search("task", where=_long(900_000)).cases[0].id == case_id
+        assert [check for check in memory.data.examine() if not check.ok] == []
+        assert memory.cases.search("task", where=_long(900_000)).cases[0].id == case_id
         assert memory.reward(episode, 1.0, solution="other")
-        assert memory.backup(tmp_path / "backup")["cases"] == 2
+        assert memory.data.backup(tmp_path / "backup")["cases"] == 2
         assert memory.forget(where=_long(900_000)).cases == 2
 
 
 def test_a_count_that_is_as_great_as_it_may_be_stays_so(ram: CascadeMemory, tmp_path: Path):
     ram.add("task", "solution")
-    ram.export(tmp_path / "export")
+    ram.data.export(tmp_path / "export")
     text = (tmp_path / "export").read_text().replace('"copies": 1', f'"copies": {GREATEST}')
     text = text.replace('"shown": 0', f'"shown": {GREATEST}', 1)
     with CascadeMemory(tmp_path / "m", embedder="hashing") as other:
-        other.import_(text.splitlines())
+        other.data.import_(text.splitlines())
         case_id = other.add("task", "solution")
         other.reward(other.recall("task").episode_id, 1.0, solution="solution")
-        assert (other.get(case_id).copies, other.get(case_id).shown) == (GREATEST, GREATEST)
-        assert other.backup(tmp_path / "backup")["cases"] == 1
+        assert (other.cases.get(case_id).copies, other.cases.get(case_id).shown) == (GREATEST, GREATEST)
+        assert other.data.backup(tmp_path / "backup")["cases"] == 1

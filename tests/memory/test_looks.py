@@ -36,7 +36,7 @@ def _tags(text: str) -> set[str]:
 def test_case_text_is_escaped_wherever_it_becomes_html():
     with CascadeMemory(embedder="hashing", learn="inline", namespace=_EVIL) as memory:
         memory.add(_EVIL, _EVIL)
-        recall = memory.search(_EVIL, k=3)
+        recall = memory.cases.search(_EVIL, k=3)
         memory.reward(memory.recall(_EVIL).episode_id, 1.0, solution=_EVIL)
         for shown in (memory, recall, recall.explain(), memory.stats(), memory.health(), memory.report()):
             assert _tags(shown._repr_html_()) <= _OF_CARDS
@@ -119,7 +119,7 @@ def test_an_abstention_is_explained_with_both_predictions(ram: CascadeMemory):
 
 def test_short_representations_leak_no_case_text(ram: CascadeMemory):
     ram.add("a secret query", "a secret solution")
-    for shown in (ram, ram.search("a secret query")):
+    for shown in (ram, ram.cases.search("a secret query")):
         assert "secret" not in repr(shown)
     assert "in RAM: gone when the process ends" in repr(ram)
 

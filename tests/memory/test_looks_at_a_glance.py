@@ -22,7 +22,7 @@ def memory() -> Iterator[CascadeMemory]:
 
 def test_rows_are_looked_at_without_being_taken(memory: CascadeMemory):
     ids = memory.acting(actor="ann").add([(f"cool <b>mug</b> {i}", "fridge") for i in range(8)], progress=False)
-    rows = memory.cases()
+    rows = memory.cases.all()
     assert repr(rows).count("\n  ") == 5
     assert "cool <b>mug</b> 4" in repr(rows)
     shown = rows._repr_html_()
@@ -32,16 +32,16 @@ def test_rows_are_looked_at_without_being_taken(memory: CascadeMemory):
     assert "mug</b> 5" in repr(rows)
     assert [case.id for case in rows] == ids[1:]
     assert repr(rows) == "cases: no rows are left"
-    assert "ann  added by hand: 8 cases" in repr(memory.audit())
+    assert "ann  added by hand: 8 cases" in repr(memory.review.audit())
     with memory.episode("heat some egg"):
         pass
-    assert "heat some egg" in repr(memory.episodes())
+    assert "heat some egg" in repr(memory.episodes.all())
 
 
 def test_looking_at_rows_hides_no_failure():
     memory = CascadeMemory(embedder="hashing")
     memory.add([(f"task {i}", "s") for i in range(200)], progress=False)
-    rows = memory.cases()
+    rows = memory.cases.all()
     memory.close()
     assert "reading them failed: " in repr(rows)
     with pytest.raises(MemoryClosed):
@@ -65,15 +65,15 @@ def test_a_session_says_what_it_is(memory: CascadeMemory):
 
 def test_moments_are_minutes_in_utc(memory: CascadeMemory, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(time, "time", lambda: 1_764_237_659.0)
-    case = memory.get(memory.add("cool some mug", "fridge"))
+    case = memory.cases.get(memory.add("cool some mug", "fridge"))
     assert "created_at=2025-11-27T10:00Z" in repr(case)
     assert "2025-11-27T10:00Z" in case._repr_html_()
     memory.reward(episode_id := memory.recall("heat some egg").episode_id, 0.0)
-    episode = memory.get_episode(episode_id)
+    episode = memory.episodes.get(episode_id)
     assert "opened_at=2025-11-27T10:00Z, closed_at=2025-11-27T10:00Z" in repr(episode)
     assert episode is not None
     assert episode._repr_html_().count("2025-11-27T10:00Z") == 2
-    assert "at=2025-11-27T10:00Z" in repr(next(memory.audit()))
+    assert "at=2025-11-27T10:00Z" in repr(next(memory.review.audit()))
 
 
 def test_a_misspelt_option_gets_a_suggestion():

@@ -23,7 +23,7 @@ def test_stats_and_report_count_the_warnings_if_there_are_any():
         episode_id = memory.acting(namespace="other").recall(TASK).episode_id
         memory.acting(namespace="other").reward(episode_id, 0.0, solution=[MISTAKE], source="env")
         assert (memory.stats().warnings, memory.stats(everywhere=True).warnings) == (2, 3)
-        assert dict(memory.stats().rows())["warnings"] == "2; memory.warnings() lists them"
+        assert dict(memory.stats().rows())["warnings"] == "2; memory.warnings.all() lists them"
         assert dict(memory.report().rows())["warnings"] == "2"
         assert dict(memory.report(everywhere=True).rows())["warnings"] == "3"
         memory.forget(everything=True)
@@ -36,12 +36,12 @@ def test_what_came_of_the_last_warning_is_seen_even_where_counting_takes_long(al
     monkeypatch.setattr("cascade_memory.engine.warning_shelf.SPARING", 1e9)  # where it learns, it rests for good after a count
     with CascadeMemory(embedder="hashing", learn="inline") as memory:
         fail(memory)
-        (first,) = memory.warnings()
+        (first,) = memory.warnings.all()
         for number in range(3):
             recall = memory.recall(TASK)
-            memory.check(recall.episode_id, **CALL)
+            memory.warnings.check(recall.episode_id, **CALL)
             memory.reward(recall.episode_id, 1.0, source="env")
-            tally = (memory.get_warning(first.id) if alone else memory.warnings()[0]).tally
+            tally = (memory.warnings.get(first.id) if alone else memory.warnings.all()[0]).tally
             assert tally.warned + tally.silent == number + 1
 
 
@@ -52,7 +52,7 @@ def test_a_report_says_how_often_mistakes_were_repeated():
         while episodes < 30 or not memory.report().tally.silent:  # chance decides, and nine in ten are warned
             episodes += 1
             recall = memory.recall(f"{TASK} {episodes}")
-            warned = memory.check(recall.episode_id, **CALL) is not None
+            warned = memory.warnings.check(recall.episode_id, **CALL) is not None
             right = Step(tool="sql", arguments={"q": "SELECT name FROM t"}, observation="3 rows")
             memory.reward(recall.episode_id, float(warned), solution=[right if warned else MISTAKE], source="env")
         report = memory.report()
@@ -70,24 +70,24 @@ def test_a_warning_says_whether_a_person_or_its_record_has_retired_it():
         fail(memory)
         for number in range(60):  # who is warned repeats it and fails, and nobody else does
             recall = memory.recall(f"{TASK} {number}")
-            warned = memory.check(recall.episode_id, **CALL) is not None
+            warned = memory.warnings.check(recall.episode_id, **CALL) is not None
             memory.reward(recall.episode_id, float(not warned), solution=[MISTAKE if warned else right], source="env")
-        (warning,) = memory.warnings()
+        (warning,) = memory.warnings.all()
         assert (warning.state, warning.by_hand) == ("retired", False)
         assert dict(warning.rows())["state"] == "retired, by its record"
-        memory.acting(actor="ann").restore_warning(warning.id)
-        (warning,) = memory.warnings()
+        memory.acting(actor="ann").warnings.restore(warning.id)
+        (warning,) = memory.warnings.all()
         assert (warning.state, warning.by_hand) == ("active", True)
         assert dict(warning.rows())["state"] == "active, as a person decided"
-        memory.acting(actor="ann").retire(warning.id)
-        (warning,) = memory.warnings()
+        memory.acting(actor="ann").warnings.retire(warning.id)
+        (warning,) = memory.warnings.all()
         assert (warning.state, warning.by_hand) == ("retired", True)
         assert "by_hand=True" in repr(warning)
         for shown in (dict(warning.rows())["state"], warning._repr_html_()):
             assert "retired, as a person decided" in shown
         for _ in range(2):
-            memory.undo(next(one for one in memory.audit() if one.can_undo).id)
-        (warning,) = memory.warnings()
+            memory.review.undo(next(one for one in memory.review.audit() if one.can_undo).id)
+        (warning,) = memory.warnings.all()
         assert (warning.state, warning.by_hand) == ("retired", False)
 
 
@@ -95,11 +95,11 @@ def test_warnings_and_advice_are_cards_whose_texts_are_escaped():
     with CascadeMemory(embedder="hashing", learn="inline") as memory:
         step = Step(tool="sql", arguments={"q": f"nme {EVIL}"}, observation=f"no such column: nme {EVIL}", failed=True)
         fail(memory, f"{EVIL} {TASK}", step, actor="ann")
-        (warning,) = memory.warnings()
-        memory.acting(actor="ann").advise(warning.id, f"\u202e{EVIL}")
+        (warning,) = memory.warnings.all()
+        memory.acting(actor="ann").warnings.advise(warning.id, f"\u202e{EVIL}")
         advice = about_to(memory, tool="sql", arguments={"q": f"nme {EVIL}"})
         assert isinstance(advice, Advice)
-        (warning,) = memory.warnings()
+        (warning,) = memory.warnings.all()
         for shown in (warning, advice, FailureWarning(id="w", namespace="n", query=EVIL, action=EVIL, happened=EVIL)):
             found = shown._repr_html_()
             tags = set(re.findall(r"<([a-z]+)", found))
@@ -114,15 +114,15 @@ def test_what_a_failed_run_did_later_is_not_said_to_have_worked():
     right = Step(tool="sql", arguments={"q": "SELECT name FROM t"}, observation="3 rows")
     with CascadeMemory(embedder="hashing", learn="inline") as memory:
         fail(memory, TASK, MISTAKE, right)
-        assert memory.warnings()[0].instead == ""
+        assert memory.warnings.all()[0].instead == ""
         assert "What worked instead" not in str(about_to(memory))
         memory.recall(TASK).reward(1.0, solution=[right])
         fail(memory, TASK, MISTAKE)
-        assert memory.warnings()[0].instead == right.action
+        assert memory.warnings.all()[0].instead == right.action
         assert f"What worked instead: {right.action}" in str(about_to(memory))
     with CascadeMemory(embedder="hashing", learn="inline") as memory:
         failed = fail(memory, TASK, MISTAKE)
-        memory.correct(failed, [right])
+        memory.review.correct(failed, [right])
         assert f"What worked instead: {right.action}" in str(about_to(memory))
 
 
@@ -131,11 +131,11 @@ def test_what_is_taken_back_is_not_counted_any_more():
         fail(memory)
         for actor in ("ann", "bob"):
             recall = memory.acting(actor=actor).recall(TASK)
-            memory.check(recall.episode_id, **CALL)
+            memory.warnings.check(recall.episode_id, **CALL)
             memory.acting(actor=actor).reward(recall.episode_id, 1.0, source="env")
-        (warning,) = memory.warnings()
+        (warning,) = memory.warnings.all()
         memory.forget(by_actor="bob")
-        tally = memory.get_warning(warning.id).tally
+        tally = memory.warnings.get(warning.id).tally
         assert tally.warned + tally.silent == 1
 
 
@@ -158,7 +158,7 @@ def test_a_failed_run_that_makes_no_warning_is_counted_with_its_reason(ram: Casc
     for observation, failed in said.items():
         step = Step(tool="deploy", arguments={"mode": "direct"}, observation=observation, failed=failed)
         ram.recall("release it").reward(0.0, solution=[step], source="env")
-    assert len(ram.warnings()) == 1
+    assert len(ram.warnings.all()) == 1
     assert ram.health().unblamed == {"an error of the world, such as a time-out": 2, "no step is marked as failed": 1}
     assert "failed runs, 2: an error of the world, such as a time-out, 1: no step is marked as failed" in str(ram.health())
 
@@ -172,13 +172,15 @@ def _locked(
 
 def test_an_action_that_meets_the_same_error_of_the_world_three_times_is_blamed(ram: CascadeMemory):
     episode_id = _locked(ram)
-    ram.reward(episode_id, 0.0, solution=ram.get_episode(episode_id).solution, source="env", overwrite=True)  # the same episode
+    ram.reward(
+        episode_id, 0.0, solution=ram.episodes.get(episode_id).solution, source="env", overwrite=True
+    )  # the same episode
     _locked(ram, said="lock timeout, waited 31 s: in use")  # numbers do not count
     _locked(ram, table="orders")
     _locked(ram, said="HTTP 503: temporarily unavailable")
-    assert ram.warnings() == []
+    assert ram.warnings.all() == []
     _locked(ram)
-    (warning,) = ram.warnings()
+    (warning,) = ram.warnings.all()
     assert (warning.tool, warning.times) == ("alter", 1)
     advice = about_to(ram, tool="alter", arguments={"table": "billing", "how": "at once"})
     assert advice is not None
@@ -192,11 +194,11 @@ def test_the_world_is_not_blamed_on_what_has_worked_says_nothing_or_was_forgotte
     for _ in range(4):
         _locked(ram)
         fail(ram, "is it there?", bare)
-    assert ram.warnings() == []
+    assert ram.warnings.all() == []
     assert _locked(ram, table="orders")
     ram.forget(episode_id=_locked(ram, table="orders"))
     _locked(ram, table="orders")
-    assert ram.warnings() == []
+    assert ram.warnings.all() == []
 
 
 def _deployed(memory: CascadeMemory, service: str) -> None:
@@ -212,7 +214,7 @@ def test_a_person_says_in_which_arguments_a_mistake_lies(matters: dict[str, list
         assert (second is not None) == warned
         assert about_to(memory, "release search", tool="deploy", arguments={"service": "search", "mode": "staged"}) is None
         _deployed(memory, "search")
-        assert len(memory.warnings()) == (1 if warned else 2)
+        assert len(memory.warnings.all()) == (1 if warned else 2)
 
 
 @pytest.mark.parametrize("matters", [None, "mode", {"deploy": "mode"}, {"deploy": [1]}, {1: ["mode"]}])

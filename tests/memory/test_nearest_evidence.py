@@ -99,7 +99,7 @@ def test_optional_arguments_without_a_value_are_no_place(memory: CascadeMemory, 
 @pytest.mark.parametrize("key", ["password=Tr0ub4dor", "ghp_" + "a1B2" * 9, "Authorization: Bearer " + "a1B2" * 9])
 def test_a_secret_is_no_place(memory: CascadeMemory, key: str):
     fail(memory, TASK, Step(**saying(key=key), observation="no such column: nme", failed=True))
-    (warning,) = memory.warnings()
+    (warning,) = memory.warnings.all()
     assert "[secret:" in warning.action
     memory.recall(FARMS).reward(1.0, solution=[Step(**call_in("farm"), observation="3 rows")], source="env")
     assert about_to(memory, FARMS, **saying(key=key)) is None, "what worked is nearer"
@@ -118,9 +118,12 @@ def test_a_lock_holds_where_the_failure_counts_and_nowhere_else():
         in_two_places(memory)
         advice = about_to(memory, TASK, **call_in("shop"))
         assert advice is not None
-        assert memory.check(advice.episode_id, **call_in("farm")) is None
-        assert memory.check(advice.episode_id, tool="sql", arguments={"database": "nme", "q": "SELECT size FROM t"}) is None
-        again = memory.check(advice.episode_id, **call_in("shop"))
+        assert memory.warnings.check(advice.episode_id, **call_in("farm")) is None
+        assert (
+            memory.warnings.check(advice.episode_id, tool="sql", arguments={"database": "nme", "q": "SELECT size FROM t"})
+            is None
+        )
+        again = memory.warnings.check(advice.episode_id, **call_in("shop"))
         assert again is not None
         assert again.locked
 
@@ -133,6 +136,6 @@ def test_whoever_was_warned_in_one_place_is_warned_of_another_mistake_elsewhere(
     for _ in range(20):
         advice = about_to(memory, TASK, **call_in("shop"))
         assert advice is not None
-        elsewhere = memory.check(advice.episode_id, **other)
+        elsewhere = memory.warnings.check(advice.episode_id, **other)
         said += [] if elsewhere is None else [elsewhere.warning.happened]
     assert {*said} == {"no such column: agee"}

@@ -58,7 +58,7 @@ def test_failures_kept_cases_and_an_agent_s_own_word_are_no_news(ram: CascadeMem
         rewarded(ram, 0.4, solution="half of it")
         rewarded(ram, 1.0, solution="microwave it")
         rewarded(ram, 1.0, solution="microwave it", source="agent")
-        ram.propose("cool some mug", "fridge")
+        ram.review.propose("cool some mug", "fridge")
     assert ram.stats().unkept == {"below": 1, "solution": 0, "source": 2, "capped": 0}
     assert "2 from a source that retain_from excludes" in str(ram.stats())
 
@@ -74,7 +74,7 @@ def test_who_brings_the_solution_later_is_counted_no_more(ram: CascadeMemory):
 
 def test_a_run_s_own_solution_is_one(ram: CascadeMemory):
     episode = ram.recall("heat some cup").episode_id
-    ram.finish(episode, solution="microwave it")
+    ram.episodes.finish(episode, solution="microwave it")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert ram.reward(episode, 1.0) is not None
@@ -96,17 +96,17 @@ def test_a_reward_function_that_never_gives_enough_is_told_of():
 
 def test_why_nothing_was_kept_travels_with_an_export(ram: CascadeMemory, tmp_path: Path):
     rewarded(ram, 0.9, solution="microwave it")
-    ram.export(tmp_path / "x.jsonl", progress=False)
+    ram.data.export(tmp_path / "x.jsonl", progress=False)
     with CascadeMemory(embedder="hashing") as other:
-        other.import_(tmp_path / "x.jsonl", progress=False)
+        other.data.import_(tmp_path / "x.jsonl", progress=False)
         assert other.stats().unkept == {"below": 1, "solution": 0, "source": 0, "capped": 0}
     lines = [json.loads(line) for line in (tmp_path / "x.jsonl").read_text().splitlines()]
     older = [{key: value for key, value in line.items() if key != "unkept"} for line in lines]
     forged = [{**line, "unkept": "because"} if line.get("kind") == "outcome" else line for line in lines]
     with CascadeMemory(embedder="hashing") as other:
         with pytest.raises(InvalidInput, match="unkept must be one of"):
-            other.import_([json.dumps(line) for line in forged], progress=False)
-        other.import_([json.dumps(line) for line in older], progress=False)
+            other.data.import_([json.dumps(line) for line in forged], progress=False)
+        other.data.import_([json.dumps(line) for line in older], progress=False)
         assert other.stats().rewards == 1
         assert not any(other.stats().unkept.values())
 
@@ -127,7 +127,7 @@ def test_counts_of_a_mistyped_namespace_say_so(ram: CascadeMemory):
     found = ram.acting(namespace="tenant1").stats()
     assert not found.exists
     assert "there is no namespace 'tenant1' yet; there are 'tenant-1', 'default'" in str(found)
-    assert ram.namespaces() == ["default", "tenant-1"], "to look makes none"
+    assert ram.data.namespaces() == ["default", "tenant-1"], "to look makes none"
     assert ram.acting(namespace="tenant-1").stats().exists
     assert ram.stats(everywhere=True).exists
 

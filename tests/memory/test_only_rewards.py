@@ -82,7 +82,7 @@ def test_what_it_learned_survives_closing_and_is_the_same_when_learned_again(on_
     memory.close()
     memory = on_disk(abstain=False)
     np.testing.assert_allclose(scores(memory), before, atol=1e-4)
-    memory.refit()
+    memory.data.refit()
     np.testing.assert_allclose(scores(memory), before, atol=0.05)
 
 
@@ -113,7 +113,7 @@ def test_a_damaged_row_is_left_out_of_what_is_learned(
         connection.execute(f"UPDATE {table} SET {column} = ? WHERE key = ?", (damaged, key))
         connection.commit()
     memory = on_disk(abstain=False)
-    memory.refit()
+    memory.data.refit()
     after = {one.id: one.score for one in memory.recall(task).explain().candidates}
     both = before.keys() & after.keys()
     assert len(both) > len(before) - 3

@@ -144,8 +144,8 @@ def test_cases_added_right_after_a_wipe_are_found(tmp_path: Path):
         memory.add("old", "s")
         memory.recall("old")
         _elsewhere(tmp_path / "m", 'memory.forget(everything=True); memory.add("new", "t")')
-        assert [case.solution for case in memory.search("new", k=5).cases] == ["t"]
-        assert all(check.ok for check in memory.examine())
+        assert [case.solution for case in memory.cases.search("new", k=5).cases] == ["t"]
+        assert all(check.ok for check in memory.data.examine())
 
 
 @pytest.mark.long
@@ -166,7 +166,7 @@ def test_a_mirror_made_anew_after_a_wipe_holds_every_case(tmp_path: Path, monkey
     )
     with CascadeMemory(tmp_path / "m", embedder="hashing", learn="inline") as memory:
         if clean:
-            memory.rebuild()
+            memory.data.rebuild()
         memory.add("one more", "s")
         memory.sync()
         assert engine_of(memory).parts.mirror is not None
@@ -187,7 +187,7 @@ def test_a_follower_cannot_take_the_owner_s_mirror_away(tmp_path: Path):
             """
             from cascade_memory.errors import StoreError
             try:
-                memory.rebuild()
+                memory.data.rebuild()
             except StoreError as error:
                 print(error)
             """,
@@ -195,7 +195,7 @@ def test_a_follower_cannot_take_the_owner_s_mirror_away(tmp_path: Path):
         assert "another process owns this folder" in said
         owner.add("task 2", "s")
         owner.sync()
-        assert all(check.ok for check in owner.examine())
+        assert all(check.ok for check in owner.data.examine())
 
 
 @pytest.mark.parametrize("how", ["emptied", "deleted"])
@@ -225,7 +225,7 @@ def test_a_trusted_word_takes_the_place_of_the_agent_s_own(ram: CascadeMemory):
     episode = ram.recall("task").episode_id
     assert ram.reward(episode, 1.0, solution="s", source="agent") is None
     assert ram.stats().cases == 0
-    (seen,) = ram.reported()
+    (seen,) = ram.review.reported()
     assert ram.reward(episode, 1.0, source="human", confirms=seen.fingerprint) is not None  # with what the agent reported
     assert ram.stats().cases == 1
     with pytest.raises(AlreadyRewarded):
@@ -245,12 +245,12 @@ def test_a_run_that_is_over_keeps_its_solution_for_a_later_reward(tmp_path: Path
     with CascadeMemory(tmp_path / "m", embedder="hashing") as memory:
         with memory.episode("task") as episode:
             episode.solution = "s"
-        (pending,) = memory.pending()
+        (pending,) = memory.episodes.pending()
         assert (pending.ended, pending.solution) == ("ok", "s")
     with CascadeMemory(tmp_path / "m", embedder="hashing") as memory:
         case_id = memory.reward(episode.id, 1.0)
         assert case_id is not None
-        assert memory.get(case_id).solution == "s"
+        assert memory.cases.get(case_id).solution == "s"
 
 
 def test_an_episode_block_in_another_namespace_is_rewarded_there():
@@ -263,7 +263,7 @@ def test_an_episode_block_in_another_namespace_is_rewarded_there():
         assert memory.acting(namespace="bob").stats().cases == 1
         assert asked == ["bob"]
         with pytest.raises(UnknownEpisode):
-            memory.discard(memory.acting(namespace="bob").recall("task").episode_id)
+            memory.episodes.discard(memory.acting(namespace="bob").recall("task").episode_id)
 
 
 @pytest.mark.parametrize("interruption", [KeyboardInterrupt, asyncio.CancelledError, GeneratorExit])
@@ -310,10 +310,10 @@ def test_the_newest_episode_of_a_thread_is_found(ram: CascadeMemory):
     ram.recall("one", thread_id="T")
     second = ram.recall("two", thread_id="T").episode_id
     ram.recall("three", thread_id="U")
-    latest = ram.latest("T")
+    latest = ram.episodes.latest("T")
     assert latest is not None
     assert (latest.id, latest.thread_id) == (second, "T")
-    assert ram.latest("nobody's") is None
+    assert ram.episodes.latest("nobody's") is None
 
 
 def test_after_a_recall_that_failed_open_nothing_breaks(ram: CascadeMemory, monkeypatch: pytest.MonkeyPatch):

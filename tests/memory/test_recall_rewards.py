@@ -38,7 +38,7 @@ def test_it_goes_to_the_namespace_of_the_recall(memory: CascadeMemory):
     recall = memory.acting(namespace="kitchen").recall("cool some mug")
     case_id = recall.reward(1.0, solution="fridge", source="human", metadata={"user": "ann"})
     assert case_id is not None
-    case = memory.acting(namespace="kitchen").get(case_id)
+    case = memory.acting(namespace="kitchen").cases.get(case_id)
     assert (case.solution, case.source, case.metadata) == ("fridge", "human", {"user": "ann"})
     with pytest.raises(AlreadyRewarded):
         recall.reward(0.0)
@@ -49,7 +49,7 @@ def test_it_goes_to_the_namespace_of_the_recall(memory: CascadeMemory):
 def test_what_an_agent_reported_is_confirmed(memory: CascadeMemory):
     recall = memory.recall("cool some mug")
     recall.reward(1.0, solution="fridge", source="agent")
-    (seen,) = memory.reported()
+    (seen,) = memory.review.reported()
     with pytest.raises(ContentChanged):
         recall.reward(1.0, source="human", confirms="0" * 20)
     assert recall.reward(1.0, source="human", confirms=seen.fingerprint) is not None
@@ -58,18 +58,18 @@ def test_what_an_agent_reported_is_confirmed(memory: CascadeMemory):
 async def test_it_does_not_block_an_event_loop(memory: CascadeMemory):
     recall = await memory.acting(namespace="kitchen").arecall("cool some mug")
     case_id, _ = await asyncio.gather(recall.areward(1.0, solution="fridge"), asyncio.sleep(0))
-    assert memory.acting(namespace="kitchen").get(str(case_id)).solution == "fridge"
+    assert memory.acting(namespace="kitchen").cases.get(str(case_id)).solution == "fridge"
     with pytest.raises(InvalidInput, match="a search"):
-        await memory.search("cool some mug").areward(1.0)
+        await memory.cases.search("cool some mug").areward(1.0)
 
 
 def test_a_search_says_why_it_takes_no_reward(memory: CascadeMemory, monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(InvalidInput, match=r"opens no episode.*memory\.recall\(\) opens one"):
-        memory.search("cool some mug").reward(1.0)
+        memory.cases.search("cool some mug").reward(1.0)
     _broken(memory, monkeypatch, "candidates")
     memory.add("cool some mug", "fridge")
     with pytest.warns(RuntimeWarning, match="going on without cases"):
-        failed = memory.search("cool some mug")
+        failed = memory.cases.search("cool some mug")
     with pytest.raises(InvalidInput, match="a search"):
         failed.reward(1.0)
 
@@ -150,7 +150,7 @@ def test_the_report_adds_them_up(memory: CascadeMemory):
     assert memory.report().costs is None
     memory.acting(namespace="kitchen").add("cool some mug", "put it into the fridge")
     recalls = [memory.acting(namespace="kitchen").recall("cool some mug") for _ in range(3)]
-    memory.acting(namespace="office").search("another")
+    memory.acting(namespace="office").cases.search("another")
     texts = [recalls[0].render(), recalls[0].render(), recalls[1].render(), recalls[2].render(lambda cases: "my own")]
     spent = [recall.cost for recall in recalls]
     costs = memory.acting(namespace="kitchen").report().costs
@@ -176,7 +176,7 @@ def test_one_line_says_what_happened_without_a_word_of_it(memory: CascadeMemory,
     recall = memory.acting(namespace="default").recall("SECRET cool some mug")
     case_id = recall.reward(1.0, solution="SECRET freezer", source="human")
     recall.reward(1.0, solution="SECRET freezer", source="human")
-    memory.search("SECRET egg")
+    memory.cases.search("SECRET egg")
     lines = [one.getMessage() for one in caplog.records]
     assert len(lines) == 4
     assert lines[0].startswith(f"recall in namespace 'default': 1 of 1 shown, episode '{recall.episode_id}', ")

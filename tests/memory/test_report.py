@@ -36,7 +36,7 @@ def _stream(seed: int, n: int, **options: object) -> tuple[Report, float]:
         recall = memory.recall(f"thing {rng.integers(9)} and {rng.integers(3)}", episode_id=rng.bytes(8).hex())
         would = next((one for one in recall.explain().candidates if one.chosen), None)
         assert would is not None
-        with_case = _HELPS[str(memory.get(would.id).solution)]
+        with_case = _HELPS[str(memory.cases.get(would.id).solution)]
         abstains = recall.arm == "live" and recall.abstained
         lifts.append((_ALONE if abstains else with_case) - _ALONE)
         assert not (recall.cases and recall.arm == "holdout")
@@ -182,7 +182,7 @@ def test_an_episode_in_which_nothing_was_worth_showing_counts_as_one_with_memory
 def test_an_agent_s_own_word_is_no_measurement():
     with CascadeMemory(embedder="hashing", learn="inline", holdout=0.5) as memory:
         _reward(memory, "live", 1.0, source="agent")
-        memory.propose("q", "s")
+        memory.review.propose("q", "s")
         assert memory.report().episodes == 0
 
 

@@ -42,9 +42,9 @@ def test_failures_beyond_it_count_against_no_case(memory):
     for _ in range(6):
         recall = memory.acting(actor="eve").recall("open the door")
         memory.acting(actor="eve").reward(recall.episode_id, 0.0, source="user")
-    assert memory.get(case_id).shown == memory.stats().rewards - memory.stats().unkept["capped"] == 3
+    assert memory.cases.get(case_id).shown == memory.stats().rewards - memory.stats().unkept["capped"] == 3
     memory.forget(episode_id=recall.episode_id)  # it takes back what was counted, and this one was not
-    assert memory.get(case_id).shown == 3
+    assert memory.cases.get(case_id).shown == 3
 
 
 def test_others_and_other_sources_have_a_cap_of_their_own(memory):
@@ -64,8 +64,8 @@ def test_names_are_compared_letter_by_letter_as_the_documentation_says(memory):
     for name in (" eve", "eve\u200b", "e\u00adve", "eve\u202e", "e\u0301ve", "eve\n", "eve\u2028"):
         with pytest.raises(InvalidInput):
             rewarded(memory, 1, actor=name)
-    memory.quarantine("eve")
-    assert {case.actor for case in memory.cases() if case.hidden} == {"eve"}
+    memory.sources.quarantine("eve")
+    assert {case.actor for case in memory.cases.all() if case.hidden} == {"eve"}
     assert memory.forget(by_actor="eve").cases == 3
 
 
@@ -96,12 +96,12 @@ def test_after_an_hour_there_is_room_again(memory, monkeypatch):
 
 def test_the_same_report_again_changes_nothing_and_a_person_may_replace_it(memory):
     rewarded(memory, 4)
-    last = next(iter(memory.episodes(newest_first=True)))
+    last = next(iter(memory.episodes.all(newest_first=True)))
     for _ in range(3):
         memory.acting(actor="eve").reward(last.id, 1.0, source="user")
     assert memory.stats().rewards == 4
     case_id = memory.acting(actor="ann").reward(last.id, 1.0, source="human")
-    assert memory.get(case_id).solution == "solution 3 of eve"
+    assert memory.cases.get(case_id).solution == "solution 3 of eve"
     assert memory.stats().unkept["capped"] == 0
 
 
@@ -207,4 +207,4 @@ def test_what_is_beyond_the_cap_takes_nothing_back(tmp_path: Path):
         assert memory.reward(episode, 1.0, solution="fridge")
         memory.acting(actor="u").reward(memory.recall("another").episode_id, 1.0, solution="one", source="user")
         memory.acting(actor="u").reward(episode, 0.0, source="user", overwrite=True)
-        assert {case.solution for case in memory.cases()} == {"fridge", "one"}
+        assert {case.solution for case in memory.cases.all()} == {"fridge", "one"}

@@ -39,7 +39,7 @@ def test_the_latest_cases_come_newest_first_whatever_the_task():
             "solution 48",
             "solution 47",
         ]
-        assert memory.search("task 3 of kind 3").cases[0].solution == "solution 3"
+        assert memory.cases.search("task 3 of kind 3").cases[0].solution == "solution 3"
 
 
 def test_failures_are_among_the_latest_when_everything_is_retained():

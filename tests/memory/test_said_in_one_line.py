@@ -28,7 +28,7 @@ def _levels(caplog: pytest.LogCaptureFixture, least: int) -> list[str]:
 
 def test_a_failed_recall_is_one_warning_at_the_line_of_the_caller(broken: CascadeMemory, caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.INFO, "cascade_memory")
-    calls = [lambda: broken.recall("cool some mug"), lambda: broken.search("cool some mug")]
+    calls = [lambda: broken.recall("cool some mug"), lambda: broken.cases.search("cool some mug")]
     for call in [*calls, lambda: broken.episode("cool some mug").recall]:
         with pytest.warns(RuntimeWarning, match="could not recall") as warned:
             call()

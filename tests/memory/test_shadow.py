@@ -27,7 +27,7 @@ def _play(memory: CascadeMemory, n: int = 80, seed: int = 0) -> list[str]:
     for i, task in enumerate(stream):
         play(memory, task.query, solver, i)
         (*_, last) = engine_of(memory).parts.ledger.episodes.listed(1)
-        shown.append(" ".join(memory.get(case).query for case in last.cases))
+        shown.append(" ".join(memory.cases.get(case).query for case in last.cases))
     return shown
 
 
@@ -71,7 +71,7 @@ def test_one_case_that_is_forgotten_leaves_the_shadow_s_opinions_readable():
     with CascadeMemory(embedder="hashing", learn="inline", ranker="similarity", shadow="light") as memory:
         _play(memory, 30)
         before = len(engine_of(memory).parts.ledger.lessons.history(1, 100, shadow="light-1"))
-        (case,) = memory.search("camera").cases
+        (case,) = memory.cases.search("camera").cases
         memory.forget(case.id)
         lessons = engine_of(memory).parts.ledger.lessons.history(1, 100, shadow="light-1")
         assert 0 < len(lessons) < before
@@ -128,11 +128,11 @@ def test_two_handles_agree_on_the_shadow(on_disk):
 def test_opinions_travel_with_an_export(tmp_path):
     with CascadeMemory(embedder="hashing", learn="inline", ranker="similarity", shadow="light") as memory:
         _play(memory, 20)
-        memory.export(tmp_path / "all.jsonl", progress=False)
+        memory.data.export(tmp_path / "all.jsonl", progress=False)
         lines = (tmp_path / "all.jsonl").read_text().splitlines()
         lessons = engine_of(memory).parts.ledger.lessons.history(1, 100, shadow="light-1")
     with CascadeMemory(embedder="hashing", learn="inline") as copy:
-        copy.import_(lines, progress=False)
+        copy.data.import_(lines, progress=False)
         copied = engine_of(copy).parts.ledger.lessons.history(1, 100, shadow="light-1")
     for one, other in zip(lessons, copied, strict=True):
         np.testing.assert_array_equal(one.slate.features, other.slate.features)

@@ -71,11 +71,11 @@ def test_forgetting_a_namespace_reaches_the_weights_that_it_shared(tmp_path: Pat
     with CascadeMemory(tmp_path / "both", **options) as memory, CascadeMemory(tmp_path / "one", **options) as innocent:
         _live(memory, "kept", 60)
         with (tmp_path / "kept.jsonl").open("w") as file:
-            memory.export(file, progress=False)
+            memory.data.export(file, progress=False)
         _live(memory, "leaves", 60, seed=1)
         with_both = _weights(memory, "newcomer")
         memory.acting(namespace="leaves").forget(everything=True)
-        innocent.import_(tmp_path / "kept.jsonl", progress=False)
+        innocent.data.import_(tmp_path / "kept.jsonl", progress=False)
         for namespace in ("kept", "newcomer"):
             np.testing.assert_allclose(_weights(memory, namespace), _weights(innocent, namespace), atol=1e-6)
         assert np.abs(with_both - _weights(memory, "newcomer")).max() > 1e-3

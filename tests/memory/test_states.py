@@ -7,6 +7,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from clocks import Clocks
@@ -47,29 +48,29 @@ proposed: list[str] = []  # the id of the episode, if that is not "it"
 
 
 def episode_state(memory: Memory) -> str:
-    found = memory.get_episode(*(proposed or ["it"]))
+    found = memory.episodes.get(*(proposed or ["it"]))
     return "nothing" if found is None else found.status
 
 
-def judge(memory: Memory, **options: object) -> None:
-    memory.reward("it", 1.0, solution="fridge", **options)  # pyright: ignore[reportArgumentType]
+def judge(memory: Memory, **options: Any) -> None:
+    memory.acting(actor=options.pop("actor", None)).reward("it", 1.0, solution="fridge", **options)
 
 
 def propose(memory: Memory) -> None:
     """Store a proposal, whose episode has an id that nobody chooses."""
-    proposed[:] = [memory.propose(TASK, "fridge")]
+    proposed[:] = [memory.review.propose(TASK, "fridge")]
 
 
 def seen(memory: Memory) -> str:
-    found = memory.get_episode("it")
+    found = memory.episodes.get("it")
     return "" if found is None else found.fingerprint
 
 
 def undo_the_verdict(memory: Memory) -> None:
-    entries = [entry for entry in memory.audit() if entry.action in ("confirm", "reject", "correct")]
+    entries = [entry for entry in memory.review.audit() if entry.action in ("confirm", "reject", "correct")]
     if not entries:
         raise CascadeError("there is no verdict")
-    memory.undo(entries[0].id)
+    memory.review.undo(entries[0].id)
 
 
 MOVE_EPISODE: dict[str, Callable[[Memory], object]] = {
@@ -77,14 +78,14 @@ MOVE_EPISODE: dict[str, Callable[[Memory], object]] = {
     "propose()": propose,
     "reward()": judge,
     "reward(overwrite=True)": lambda memory: memory.reward("it", 0.0, overwrite=True),
-    "confirm()": lambda memory: memory.acting(actor="ann").confirm("it", seen=seen(memory)),
-    "reject()": lambda memory: memory.acting(actor="ann").reject("it", seen=seen(memory)),
-    "correct()": lambda memory: memory.acting(actor="ann").correct("it", "freezer"),
+    "confirm()": lambda memory: memory.acting(actor="ann").review.confirm("it", seen=seen(memory)),
+    "reject()": lambda memory: memory.acting(actor="ann").review.reject("it", seen=seen(memory)),
+    "correct()": lambda memory: memory.acting(actor="ann").review.correct("it", "freezer"),
     "undo()": undo_the_verdict,
     "forget(by_actor=...)": lambda memory: memory.forget(by_actor="eve"),
-    "discard()": lambda memory: memory.discard("it"),
-    "expire()": lambda memory: memory.expire(0.0),
-    "expire(reported=True)": lambda memory: memory.expire(0.0, reported=True),
+    "discard()": lambda memory: memory.episodes.discard("it"),
+    "expire()": lambda memory: memory.episodes.expire(0.0),
+    "expire(reported=True)": lambda memory: memory.episodes.expire(0.0, reported=True),
     "forget(episode_id=...)": lambda memory: memory.forget(episode_id="it"),
 }
 
@@ -95,19 +96,19 @@ def bring_episode(memory: Memory, clocks: Clocks, state: str, by: str = "") -> N
         return
     memory.recall(TASK, episode_id="it")
     if state == "open":
-        memory.finish("it", solution="fridge")  # a verdict is about an answer
+        memory.episodes.finish("it", solution="fridge")  # a verdict is about an answer
     elif state == "settled":
         if by == "undo()":
-            memory.finish("it", solution="fridge")
+            memory.episodes.finish("it", solution="fridge")
             MOVE_EPISODE["confirm()"](memory)
         else:
             who = {"forget(by_actor=...)": {"actor": "eve"}, "expire(reported=True)": {"source": "agent"}}
             judge(memory, **who.get(by, {}))
     elif state == "censored":
-        memory.discard("it")
+        memory.episodes.discard("it")
     elif state == "expired":
         clocks.real += 1.0
-        memory.expire(0.0)
+        memory.episodes.expire(0.0)
 
 
 @pytest.mark.parametrize("arrow", sorted(EPISODES), ids=lambda arrow: f"{arrow[0]}, {arrow[2]}")
@@ -135,21 +136,21 @@ def test_an_episode_stays_where_no_arrow_leads_on(memory: CascadeMemory, clocks:
 
 
 def the_case(memory: Memory) -> str:
-    found = next((case.id for case in memory.cases() if case.query == TASK), None)
-    return found or next(case.id for why in ("expired", "evicted") for case in memory.expired(why=why))
+    found = next((case.id for case in memory.cases.all() if case.query == TASK), None)
+    return found or next(case.id for why in ("expired", "evicted") for case in memory.cases.expired(why=why))
 
 
 def case_state(memory: Memory) -> str:
-    found = next((case for case in memory.cases() if case.query == TASK and case.solution == "fridge"), None)
+    found = next((case for case in memory.cases.all() if case.query == TASK and case.solution == "fridge"), None)
     if found is None:
-        kept = [case for why in ("expired", "evicted") for case in memory.expired(why=why) if case.query == TASK]
+        kept = [case for why in ("expired", "evicted") for case in memory.cases.expired(why=why) if case.query == TASK]
         return "set aside" if kept else "nothing"
     if not found.hidden:
-        assert found.id in {case.id for case in memory.search(TASK, k=3).cases}
+        assert found.id in {case.id for case in memory.cases.search(TASK, k=3).cases}
         return "shown"
-    by_person = memory.unhide(found.id)
+    by_person = memory.cases.unhide(found.id)
     if by_person:
-        memory.hide(found.id)
+        memory.cases.hide(found.id)
     return "hidden" if by_person else "quarantined"
 
 
@@ -176,27 +177,27 @@ def rewarded(memory: Memory, clocks: Clocks) -> None:
 
 def corrected(memory: Memory, clocks: Clocks) -> None:
     del clocks
-    memory.acting(actor="ann").correct(memory.recall(TASK).episode_id, "fridge")
+    memory.acting(actor="ann").review.correct(memory.recall(TASK).episode_id, "fridge")
 
 
 def undo_the_hiding(memory: Memory, clocks: Clocks) -> None:
     del clocks
-    memory.undo(next(entry.id for entry in memory.audit() if entry.action == "hide"))
+    memory.review.undo(next(entry.id for entry in memory.review.audit() if entry.action == "hide"))
 
 
 MOVE_CASE: dict[str, Callable[[Memory, Clocks], object]] = {
     "reward()": rewarded,
     "add()": lambda memory, _: memory.add(TASK, "fridge"),
     "correct()": corrected,
-    "hide()": lambda memory, _: memory.hide(the_case(memory)),
-    "unhide()": lambda memory, _: memory.unhide(the_case(memory)),
+    "hide()": lambda memory, _: memory.cases.hide(the_case(memory)),
+    "unhide()": lambda memory, _: memory.cases.unhide(the_case(memory)),
     "undo()": undo_the_hiding,
-    "quarantine()": lambda memory, _: memory.quarantine("eve"),
-    "release()": lambda memory, _: memory.release("eve"),
-    "pin()": lambda memory, _: memory.pin(the_case(memory)),
+    "quarantine()": lambda memory, _: memory.sources.quarantine("eve"),
+    "release()": lambda memory, _: memory.sources.release("eve"),
+    "pin()": lambda memory, _: memory.cases.pin(the_case(memory)),
     "max_cases": crowd_out,
     "ttl": pass_for(101.0),
-    "bring_back()": lambda memory, _: memory.bring_back([the_case(memory)]),
+    "bring_back()": lambda memory, _: memory.cases.bring_back([the_case(memory)]),
     "forget()": lambda memory, _: memory.forget([the_case(memory)]),
     "after a week": pass_for(8 * 24 * 3600.0),
 }

@@ -31,7 +31,7 @@ def test_a_user_needs_the_ticket_of_the_recall_and_the_host_does_not(memory):
             memory.reward(recall.episode_id, 1.0, source=source)
     assert memory.stats().rewards == 0
     case_id = memory.reward(recall.episode_id, 1.0, solution="fridge", source="user", ticket=recall.ticket)
-    assert memory.get(case_id).solution == "fridge"
+    assert memory.cases.get(case_id).solution == "fridge"
     memory.reward(memory.recall(TASK).episode_id, 1.0)
     assert memory.stats().rewards == 2
 
@@ -47,13 +47,13 @@ def test_the_same_report_twice_changes_nothing_and_another_is_refused(memory):
     recall = memory.recall(TASK)
     first = memory.reward(recall.episode_id, 1.0, solution="fridge", source="user", ticket=recall.ticket)
     assert memory.reward(recall.episode_id, 1.0, solution="oven", source="user", ticket=recall.ticket) == first
-    assert memory.get(first).solution == "fridge"
+    assert memory.cases.get(first).solution == "fridge"
     for options in ({}, {"overwrite": True}):
         with pytest.raises(TicketRefused, match="was redeemed before"):
             memory.reward(recall.episode_id, 0.0, source="user", ticket=recall.ticket, **options)
     memory.reward(recall.episode_id, 0.0, overwrite=True)  # the host has the last word
     assert memory.reward(recall.episode_id, 1.0, source="user", ticket=recall.ticket) is None
-    assert memory.get_episode(recall.episode_id).reward == 0.0
+    assert memory.episodes.get(recall.episode_id).reward == 0.0
 
 
 def test_a_reward_that_is_refused_leaves_its_ticket_good(memory):
@@ -79,21 +79,23 @@ def test_no_other_ticket_of_an_episode_changes_what_its_source_said(memory):
     more = list[str]()
     while len(more) < 4:  # those of one millisecond are the same one
         time.sleep(0.002)
-        more.append(memory.ticket_of(first.episode_id) if more else memory.recall(TASK, episode_id=first.episode_id).ticket)
+        more.append(
+            memory.sources.ticket_of(first.episode_id) if more else memory.recall(TASK, episode_id=first.episode_id).ticket
+        )
     about = {"source": "user", "overwrite": True}
     memory.reward(first.episode_id, 1.0, ticket=first.ticket, **about)
     with pytest.raises(TicketRefused, match="another ticket of episode"):
         memory.reward(first.episode_id, 0.0, ticket=more[0], **about)
     memory.reward(first.episode_id, 1.0, ticket=more[1], **about)
-    assert memory.get_episode(first.episode_id).reward == 1.0
+    assert memory.episodes.get(first.episode_id).reward == 1.0
     memory.reward(first.episode_id, 0.0, overwrite=True)  # the host has the last word
     for value, ticket in ((0.5, more[0]), (0.0, more[0])):
         with pytest.raises(TicketRefused):
             memory.reward(first.episode_id, value, ticket=ticket, **about)
     memory.reward(first.episode_id, 1.0, ticket=more[2], **about)
-    assert memory.get_episode(first.episode_id).reward == 0.0
+    assert memory.episodes.get(first.episode_id).reward == 0.0
     memory.reward(first.episode_id, 0.5, source="judge", overwrite=True, ticket=more[3])  # another source, if the host says so
-    assert memory.get_episode(first.episode_id).reward == 0.5
+    assert memory.episodes.get(first.episode_id).reward == 0.5
 
 
 def test_the_recall_and_the_session_bring_their_ticket_along(memory):
@@ -110,8 +112,8 @@ def test_what_the_host_itself_judges_needs_none():
     with CascadeMemory(embedder="hashing", tickets=True, reward_fn=lambda episode: 1.0) as memory:
         with memory.episode(TASK) as episode:
             episode.solution = "fridge"
-        proposed = memory.propose("heat some egg", "microwave")
-        memory.confirm(proposed, seen=memory.get_episode(proposed).fingerprint)
+        proposed = memory.review.propose("heat some egg", "microwave")
+        memory.review.confirm(proposed, seen=memory.episodes.get(proposed).fingerprint)
         assert memory.stats().cases == 2
 
 
@@ -127,26 +129,26 @@ def test_every_reward_may_need_one():
 
 def test_a_ticket_can_be_made_for_an_episode_that_an_adapter_opened(memory):
     recall = memory.recall(TASK)
-    memory.reward(recall.episode_id, 1.0, source="user", ticket=memory.ticket_of(recall.episode_id))
+    memory.reward(recall.episode_id, 1.0, source="user", ticket=memory.sources.ticket_of(recall.episode_id))
     with pytest.raises(UnknownEpisode):
-        memory.ticket_of("nowhere")
+        memory.sources.ticket_of("nowhere")
 
 
 def test_without_tickets_nothing_is_made_and_none_is_taken(tmp_path: Path):
     with CascadeMemory(tmp_path / "memory", embedder="hashing") as memory:
         recall = memory.recall(TASK)
         assert recall.ticket is None
-        assert not memory.acting(channel="mcp").needs_ticket("user")
+        assert not memory.acting(channel="mcp").sources.needs_ticket("user")
         memory.reward(recall.episode_id, 1.0, source="user")
         with pytest.raises(InvalidInput, match="opened without tickets"):
             memory.reward(recall.episode_id, 1.0, ticket="whatever")
         with pytest.raises(InvalidInput, match="opened without tickets"):
-            memory.ticket_of(recall.episode_id)
+            memory.sources.ticket_of(recall.episode_id)
         assert engine_of(memory).parts.ledger.facts.get(KEY) is None
 
 
 def test_neither_a_search_nor_a_recall_that_failed_has_one(memory, monkeypatch):
-    assert memory.search(TASK).ticket is None
+    assert memory.cases.search(TASK).ticket is None
     monkeypatch.setattr(engine_of(memory).parts.embedder, "embed", lambda texts: 1 / 0)
     with pytest.warns(RuntimeWarning):
         assert memory.recall(TASK).ticket is None
@@ -180,8 +182,8 @@ def test_no_copy_takes_a_ticket_of_the_original(tmp_path: Path):
     """What was redeemed after the backup would be redeemed again, for another value, in a memory that was put back."""
     with CascadeMemory(tmp_path / "memory", embedder="hashing", tickets=True) as memory:
         recall = memory.recall(TASK)
-        memory.backup(tmp_path / "backup")
-        memory.export(tmp_path / "all.jsonl")
+        memory.data.backup(tmp_path / "backup")
+        memory.data.export(tmp_path / "all.jsonl")
         memory.reward(recall.episode_id, 1.0, source="user", ticket=recall.ticket)
         key = engine_of(memory).parts.ledger.facts.key().encode()
     restore(tmp_path / "backup", tmp_path / "memory", replace=True)

@@ -22,7 +22,7 @@ def test_a_poisoned_case_passes_its_trust_on_however_often_it_is_imitated(memory
         recall = memory.recall(f"{TASK} {step}", k=1)
         assert recall.cases
         recall.reward(1.0, solution=f"pour acid over it, {step}", source="env")
-    assert {case.trust for case in memory.cases()} == {1}
+    assert {case.trust for case in memory.cases.all()} == {1}
     assert memory.recall(TASK, min_trust="judge").cases == ()
     assert len(memory.recall(TASK, k=9, min_trust="user").cases) == 5
 
@@ -32,24 +32,24 @@ def test_a_solution_without_such_lineage_is_trusted_like_its_source(memory: Casc
     for source in ("judge", "env"):
         with CascadeMemory(embedder="hashing", learn="inline") as alone:
             case_id = alone.recall(TASK).reward(1.0, solution="fridge", source=source)
-            assert alone.get(case_id).trust == {"judge": 2, "env": 3}[source]
+            assert alone.cases.get(case_id).trust == {"judge": 2, "env": 3}[source]
     recall = memory.recall(TASK, min_trust="judge")  # the agent's case was not shown
     assert recall.cases == ()
-    assert memory.get(recall.reward(1.0, solution="fridge", source="env")).trust == 3
+    assert memory.cases.get(recall.reward(1.0, solution="fridge", source="env")).trust == 3
 
 
 def test_a_person_raises_trust_by_adding_the_same(memory: CascadeMemory):
     case_id = memory.add(TASK, "fridge", source="agent")
     assert memory.recall(TASK, min_trust="human").cases == ()
     assert memory.acting(actor="ann").add(TASK, "fridge") == case_id
-    assert (memory.get(case_id).trust, memory.get(case_id).source) == (4, "agent")
+    assert (memory.cases.get(case_id).trust, memory.cases.get(case_id).source) == (4, "agent")
     assert [case.id for case in memory.recall(TASK, min_trust="human").cases] == [case_id]
 
 
 def test_the_memory_s_own_least_trust_holds_for_every_recall():
     with CascadeMemory(embedder="hashing", learn="inline", min_trust="judge") as memory:
         case_id = memory.add(TASK, "acid", source="user")
-        assert memory.recall(TASK).cases == memory.search(TASK, k=5).cases == ()
+        assert memory.recall(TASK).cases == memory.cases.search(TASK, k=5).cases == ()
         with memory.episode(TASK) as session:
             assert session.cases == ()
         assert [case.id for case in memory.recall(TASK, min_trust="agent").cases] == [case_id]
@@ -61,7 +61,7 @@ def test_a_crowd_of_untrusted_cases_hides_no_trusted_one(ranker: str):
         honest = memory.acting(actor="ann").add(f"{TASK} in the kitchen of the house by the sea", "fridge", metadata={"n": 1})
         crowd = [(f"{TASK} {i}", f"acid {i}", {"n": 1}) for i in range(400)]
         memory.acting(actor="mallory").add(crowd, source="user", progress=False)
-        found = [case.id for case in memory.search(TASK, min_trust="judge").cases]
+        found = [case.id for case in memory.cases.search(TASK, min_trust="judge").cases]
         assert found == [honest]
         for where in (None, {"n": 1}):
             shown = [case.id for case in memory.recall(TASK, min_trust="judge", where=where).cases]

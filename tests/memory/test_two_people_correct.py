@@ -21,14 +21,14 @@ from cascade_memory import CascadeMemory
 from cascade_memory.errors import CascadeError
 folder, name = sys.argv[1:]
 with CascadeMemory(folder, embedder="hashing") as memory:
-    memory.search("cool some mug")
+    memory.cases.search("cool some mug")
     print("ready", flush=True)
     start, jobs = json.loads(sys.stdin.readline())
     for place, (one, seen) in enumerate(jobs):
         while time.time() < start + place * 0.08:
             pass
         try:
-            memory.correct(one, f"what {name} says", seen=seen, actor=name)
+            memory.acting(actor=name).review.correct(one, f"what {name} says", seen=seen)
             said = "ok"
         except CascadeError as error:
             said = type(error).__name__
@@ -40,14 +40,14 @@ def jobs(memory: CascadeMemory, rounds: int) -> list[tuple[str, str]]:
     """Ids and fingerprints of episodes and cases of all kinds."""
     found: list[tuple[str, str]] = []
     for number in range(rounds):
-        by_hand = memory.get(memory.add(f"{TASK} {number}", "oven"))
+        by_hand = memory.cases.get(memory.add(f"{TASK} {number}", "oven"))
         recall = memory.recall(f"heat some egg {number}")
-        of_episode = memory.get(str(memory.reward(recall.episode_id, 1.0, solution="oven")))
+        of_episode = memory.cases.get(str(memory.reward(recall.episode_id, 1.0, solution="oven")))
         rewarded = memory.recall(f"boil some water {number}").episode_id
         memory.reward(rewarded, 1.0, solution="oven")
-        waiting = memory.propose(f"wash some pan {number}", "oven")
+        waiting = memory.review.propose(f"wash some pan {number}", "oven")
         found += [(one.id, one.fingerprint) for one in (by_hand, of_episode)]
-        found += [(one, memory.get_episode(one).fingerprint) for one in (rewarded, waiting)]  # type: ignore[union-attr]
+        found += [(one, memory.episodes.get(one).fingerprint) for one in (rewarded, waiting)]  # type: ignore[union-attr]
     return found
 
 
@@ -73,14 +73,14 @@ def test_of_two_processes_one_corrects_and_the_other_one_is_told(tmp_path: Path)
         assert [len(one) for one in said] == [len(todo)] * 2
         for both in zip(*said, strict=True):
             assert sorted(both) == ["ContentChanged", "ok"]
-        entries = [entry for entry in memory.audit() if entry.action == "correct"]
+        entries = [entry for entry in memory.review.audit() if entry.action == "correct"]
         assert len(entries) == len(todo)
         who = {entry.actor: 0 for entry in entries}
         assert set(who) <= {"ann", "bob"}
-        solutions = [str(case.solution) for case in memory.cases() if not case.hidden]
+        solutions = [str(case.solution) for case in memory.cases.all() if not case.hidden]
         assert sorted(solutions) == sorted(f"what {entry.actor} says" for entry in entries)
-        assert [check for check in memory.examine() if not check.ok] == []
-        found = memory.search(TASK, k=100).cases  # this process follows what the others have done
+        assert [check for check in memory.data.examine() if not check.ok] == []
+        found = memory.cases.search(TASK, k=100).cases  # this process follows what the others have done
         assert sorted(str(case.solution) for case in found) == sorted(solutions)
 
 
@@ -91,59 +91,59 @@ def memory():
 
 
 def test_what_is_corrected_is_what_was_seen(memory: CascadeMemory):
-    case = memory.get(memory.add(TASK, "oven"))
-    memory.hide(case.id)
+    case = memory.cases.get(memory.add(TASK, "oven"))
+    memory.cases.hide(case.id)
     with pytest.raises(ContentChanged, match="look at it again"):
-        memory.correct(case.id, "fridge", seen=case.fingerprint)
-    memory.correct(case.id, "fridge", seen=memory.get(case.id).fingerprint)
+        memory.review.correct(case.id, "fridge", seen=case.fingerprint)
+    memory.review.correct(case.id, "fridge", seen=memory.cases.get(case.id).fingerprint)
     with pytest.raises(ContentChanged):
-        memory.correct("a case that was forgotten", "fridge", seen=case.fingerprint)
-    assert [str(one.solution) for one in memory.search(TASK, k=5).cases] == ["fridge"]
+        memory.review.correct("a case that was forgotten", "fridge", seen=case.fingerprint)
+    assert [str(one.solution) for one in memory.cases.search(TASK, k=5).cases] == ["fridge"]
 
 
 def test_a_confirmation_since_is_noticed_though_the_words_are_the_same(memory: CascadeMemory):
-    episode_id = memory.propose(TASK, "oven")
-    (seen,) = memory.to_judge()
-    memory.acting(actor="ann").confirm(episode_id, seen=seen.fingerprint)
+    episode_id = memory.review.propose(TASK, "oven")
+    (seen,) = memory.review.to_judge()
+    memory.acting(actor="ann").review.confirm(episode_id, seen=seen.fingerprint)
     with pytest.raises(ContentChanged):
-        memory.acting(actor="bob").correct(episode_id, "fridge", seen=seen.fingerprint)
-    now = memory.get_episode(episode_id)
+        memory.acting(actor="bob").review.correct(episode_id, "fridge", seen=seen.fingerprint)
+    now = memory.episodes.get(episode_id)
     assert now is not None
-    memory.acting(actor="bob").correct(episode_id, "fridge", seen=now.fingerprint)
+    memory.acting(actor="bob").review.correct(episode_id, "fridge", seen=now.fingerprint)
 
 
 def test_pinning_or_verifying_a_case_does_not_change_what_was_seen(memory: CascadeMemory):
-    case = memory.get(memory.add(TASK, "oven"))
-    memory.pin(case.id)
+    case = memory.cases.get(memory.add(TASK, "oven"))
+    memory.cases.pin(case.id)
     memory.add(TASK, "oven")
-    memory.correct(case.id, "fridge", seen=case.fingerprint)
+    memory.review.correct(case.id, "fridge", seen=case.fingerprint)
 
 
 def test_a_trajectory_as_its_text_is_no_correction(memory: CascadeMemory):
     walk = Trajectory([Step(action="open fridge", observation="it is open")], answer="done")
-    case = memory.get(memory.add(TASK, walk))
+    case = memory.cases.get(memory.add(TASK, walk))
     with pytest.raises(InvalidInput, match="already"):
-        memory.correct(case.id, solution_text(walk))
+        memory.review.correct(case.id, solution_text(walk))
 
 
 def test_an_answer_that_the_agent_took_for_a_failure_is_confirmed_as_right(memory: CascadeMemory):
     recall = memory.recall(TASK)
     memory.reward(recall.episode_id, 0.0, solution="fridge", source="agent")
-    (seen,) = memory.to_judge()
-    case_id = memory.acting(actor="ann").confirm(seen.id, seen=seen.fingerprint, value=1.0)
+    (seen,) = memory.review.to_judge()
+    case_id = memory.acting(actor="ann").review.confirm(seen.id, seen=seen.fingerprint, value=1.0)
     assert memory.recall(TASK).cases[0].id == case_id
-    memory.undo(next(memory.audit()).id)
-    assert list(memory.to_judge()) == [seen]
+    memory.review.undo(next(memory.review.audit()).id)
+    assert list(memory.review.to_judge()) == [seen]
 
 
 def test_a_run_that_goes_on_does_not_wait_for_a_verdict(memory: CascadeMemory):
     running, interrupted = memory.recall(TASK).episode_id, memory.recall(TASK).episode_id
-    memory.finish(interrupted, solution="fridge", status="interrupted")
+    memory.episodes.finish(interrupted, solution="fridge", status="interrupted")
     for one in (running, interrupted):
-        found = memory.get_episode(one)
+        found = memory.episodes.get(one)
         assert found is not None
         assert not found.waits_for_a_verdict
-    assert list(memory.to_judge()) == []
-    memory.finish(running, solution="fridge")
-    (waiting,) = memory.to_judge()
+    assert list(memory.review.to_judge()) == []
+    memory.episodes.finish(running, solution="fridge")
+    (waiting,) = memory.review.to_judge()
     assert waiting.waits_for_a_verdict

@@ -34,27 +34,27 @@ def _live(memory: CascadeMemory, actor: str, n: int, start: int = 0) -> list[str
 def test_a_flood_is_undone_and_what_it_displaced_is_back(on_disk: Callable[..., CascadeMemory]):
     memory = on_disk(max_cases=40)
     _live(memory, HONEST, 40)
-    before = {case.id for case in memory.cases()}
+    before = {case.id for case in memory.cases.all()}
     _live(memory, POISONER, 120)
-    assert sum(case.actor == HONEST for case in memory.cases()) < 25
+    assert sum(case.actor == HONEST for case in memory.cases.all()) < 25
     would = memory.forget(by_actor=POISONER, dry_run=True)
-    assert sum(case.actor == HONEST for case in memory.cases()) < 25
+    assert sum(case.actor == HONEST for case in memory.cases.all()) < 25
     receipt = memory.acting(actor="carl").forget(by_actor=POISONER)
     assert receipt == would
     assert (receipt.episodes, receipt.outcomes) == (120, 120)
-    assert {case.id for case in memory.cases()} <= before
+    assert {case.id for case in memory.cases.all()} <= before
     assert len(memory) >= 38  # room is made for 5 % at once, so the flood may have driven out as many for good
     assert set(receipt.brought_back) <= before
     assert "cases brought back" in receipt.summary()
-    (entry,) = memory.audit()
+    (entry,) = memory.review.audit()
     assert (entry.actor, entry.action, entry.note) == ("carl", "forget", "what came from: actor 'mallory'")
     assert entry.counts["cases brought back"] == len(receipt.brought_back)
-    assert [row.actor for row in memory.sources()] == [HONEST]
-    found = memory.search("mallory has the question 3 about mallory3", k=40).cases
+    assert [row.actor for row in memory.sources.all()] == [HONEST]
+    found = memory.cases.search("mallory has the question 3 about mallory3", k=40).cases
     assert found
     assert not [case for case in found if "mallory" in case.query]
     memory.sync()
-    assert all(check.ok for check in memory.examine())
+    assert all(check.ok for check in memory.data.examine())
     assert state_of(memory).index.count == len(memory)
     assert not memory.forget(by_actor=POISONER).episodes
 
@@ -62,19 +62,19 @@ def test_a_flood_is_undone_and_what_it_displaced_is_back(on_disk: Callable[..., 
 def test_what_had_to_make_room_can_be_seen_and_brought_back(ram: CascadeMemory):
     with CascadeMemory(embedder="hashing", learn="inline", max_cases=10) as memory:
         _live(memory, HONEST, 25)
-        evicted = memory.expired(why="evicted")
-        assert (len(evicted), {one.why for one in evicted}, memory.expired()) == (10, {"evicted"}, [])
+        evicted = memory.cases.expired(why="evicted")
+        assert (len(evicted), {one.why for one in evicted}, memory.cases.expired()) == (10, {"evicted"}, [])
         assert 6.9 * 86_400 < evicted[0].seconds_left <= 7 * 86_400
-        assert memory.bring_back() == []
-        assert memory.bring_back(evicted[-1].id) == [evicted[-1].id]
+        assert memory.cases.bring_back() == []
+        assert memory.cases.bring_back(evicted[-1].id) == [evicted[-1].id]
         assert len(memory) == 10  # another one made room for it
-        assert memory.forget(memory.expired(why="evicted")[0].id).cases == 1
+        assert memory.forget(memory.cases.expired(why="evicted")[0].id).cases == 1
         with pytest.raises(UnknownCase, match="set aside"):
-            memory.bring_back(evicted[0].id)
+            memory.cases.bring_back(evicted[0].id)
         with pytest.raises(InvalidInput, match="expired, evicted"):
-            memory.expired(why="hidden")
+            memory.cases.expired(why="hidden")
         memory.forget(everything=True)
-        assert memory.expired(why="evicted") == []
+        assert memory.cases.expired(why="evicted") == []
 
 
 def test_who_forgets_and_whose_things_are_forgotten_are_not_the_same(ram: CascadeMemory):
@@ -86,7 +86,7 @@ def test_who_forgets_and_whose_things_are_forgotten_are_not_the_same(ram: Cascad
     assert ram.forget(by_actor="nobody").cases == ram.acting(namespace="none").forget(since="1d").cases == 0
     assert ram.forget(since="1h", until="1d").cases == 0
     assert ram.acting(actor="carl").forget(by_channel="python", since="1h", purge=True).purged
-    assert [(entry.action, entry.actor) for entry in ram.audit()][:2] == [("purge", "carl"), ("forget", "carl")]
+    assert [(entry.action, entry.actor) for entry in ram.review.audit()][:2] == [("purge", "carl"), ("forget", "carl")]
 
 
 def test_copies_of_its_cases_are_named_and_stay(ram: CascadeMemory):
@@ -94,7 +94,7 @@ def test_copies_of_its_cases_are_named_and_stay(ram: CascadeMemory):
     copy = ram.acting(actor=HONEST).recall("cool some mug, please").reward(1.0, solution="put it into the hot oven")
     receipt = ram.forget(by_actor=POISONER)
     assert (receipt.cases, receipt.made_after) == (1, (copy,))
-    assert [case.id for case in ram.cases()] == [copy]
+    assert [case.id for case in ram.cases.all()] == [copy]
     assert ram.forget(receipt.made_after).cases == 1
 
 
@@ -104,13 +104,13 @@ def test_nobody_who_is_undone_is_among_the_actors_any_more(learn: str, on_disk: 
     _live(memory, POISONER, 5)
     _live(memory, HONEST, 5)
     memory.sync()
-    assert {one.actor for one in memory.standings()} == {HONEST, POISONER}
+    assert {one.actor for one in memory.sources.standings()} == {HONEST, POISONER}
     memory.forget(by_actor=POISONER)
     memory.sync()
-    assert {one.actor for one in memory.standings()} == {HONEST}
+    assert {one.actor for one in memory.sources.standings()} == {HONEST}
     _live(memory, POISONER, 1)
     memory.sync()
-    assert {one.actor: one.standing for one in memory.standings()} == {HONEST: "new", POISONER: "new"}
+    assert {one.actor: one.standing for one in memory.sources.standings()} == {HONEST: "new", POISONER: "new"}
 
 
 def test_rewards_that_it_gave_to_others_are_taken_back(ram: CascadeMemory):
@@ -118,12 +118,12 @@ def test_rewards_that_it_gave_to_others_are_taken_back(ram: CascadeMemory):
     for i in range(20):
         ram.acting(actor=HONEST).recall(f"task {i} of kind {i % 4}").reward(1.0, solution=f"solution {i % 4}")
     shown = [ram.acting(actor=HONEST).recall(f"task {i} of kind {i % 4}") for i in range(20, 30)]
-    known = [(case.shown, case.succeeded) for case in ram.cases()]
+    known = [(case.shown, case.succeeded) for case in ram.cases.all()]
     rewards = state_of(ram).policy.rewards
     for recall in shown:
         ram.acting(actor=POISONER).reward(recall.episode_id, 0.0, source="user")
     assert ram.forget(by_actor=POISONER).outcomes == 10
-    assert [(case.shown, case.succeeded) for case in ram.cases()] == known
+    assert [(case.shown, case.succeeded) for case in ram.cases.all()] == known
     assert state_of(ram).policy.rewards == rewards
     assert ram.reward(shown[0].episode_id, 1.0, solution="solution 0")
 
@@ -157,24 +157,24 @@ def _undone_elsewhere(folder: Path, when: str) -> subprocess.CompletedProcess[st
 def test_after_a_kill_nothing_or_all_is_undone_and_others_follow(on_disk: Callable[..., CascadeMemory], tmp_path: Path):
     memory = on_disk(max_cases=40)
     _live(memory, HONEST, 40)
-    before = {case.id for case in memory.cases()}
+    before = {case.id for case in memory.cases.all()}
     _live(memory, POISONER, 60)
-    stored = {case.id for case in memory.cases()}
+    stored = {case.id for case in memory.cases.all()}
     for when in ("before", "within"):
         assert _undone_elsewhere(tmp_path / "memory", when).returncode == -9
-        assert {case.id for case in memory.cases()} == stored
-        assert sum(row.episodes for row in memory.sources()) == 100
+        assert {case.id for case in memory.cases.all()} == stored
+        assert sum(row.episodes for row in memory.sources.all()) == 100
     ran = _undone_elsewhere(tmp_path / "memory", "never")
     assert ran.returncode == 0, ran.stderr
     assert int(ran.stdout) >= 15
-    found = memory.search("ann has the question 3 about ann3").cases[0]  # this process reads the log
-    assert memory.get(found.id).actor == HONEST
-    assert {case.id for case in memory.cases()} <= before
+    found = memory.cases.search("ann has the question 3 about ann3").cases[0]  # this process reads the log
+    assert memory.cases.get(found.id).actor == HONEST
+    assert {case.id for case in memory.cases.all()} <= before
     assert len(memory) >= 38
     memory.sync()
     assert state_of(memory).index.count == len(memory)
     assert state_of(memory).policy.rewards == 40
-    assert all(check.ok for check in memory.examine())
+    assert all(check.ok for check in memory.data.examine())
 
 
 def test_others_write_while_a_source_is_undone(on_disk: Callable[..., CascadeMemory], monkeypatch: pytest.MonkeyPatch):
@@ -193,7 +193,7 @@ def test_others_write_while_a_source_is_undone(on_disk: Callable[..., CascadeMem
     monkeypatch.setattr(forgetting, "offering", meanwhile)
     ledger = engine_of(memory).parts.ledger
     ledger.forgetting.forget_source(1, Wanted(actor=POISONER), window=100)
-    assert [(case.actor, case.copies) for case in memory.cases()] == [(HONEST, 1)]
+    assert [(case.actor, case.copies) for case in memory.cases.all()] == [(HONEST, 1)]
 
 
 @pytest.mark.long
@@ -229,8 +229,8 @@ def test_nothing_is_brought_back_where_there_is_no_room_any_more(tmp_path: Path)
     with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline", max_cases=20) as memory:
         _live(memory, POISONER, 2)
         _live(memory, HONEST, 40)
-        there = {case.id for case in memory.cases() if case.actor == HONEST}
+        there = {case.id for case in memory.cases.all() if case.actor == HONEST}
     with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline", max_cases=len(there) - 1) as memory:
         receipt = memory.forget(by_actor=POISONER)
         assert (receipt.episodes, receipt.brought_back) == (2, ())
-        assert {case.id for case in memory.cases()} <= there
+        assert {case.id for case in memory.cases.all()} <= there

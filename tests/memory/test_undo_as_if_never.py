@@ -7,6 +7,7 @@ import random
 from typing import Any, NamedTuple
 
 import pytest
+from inside import verb_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.errors import CascadeError
@@ -52,7 +53,7 @@ def deeds(seed: int) -> list[Deed]:
 
 def do(memory: CascadeMemory, deed: Deed, episodes: list[str], number: int) -> None:
     by = {"actor": deed.actor, "channel": deed.channel}
-    honest = sorted((one for one in memory.cases() if one.actor != BAD), key=lambda one: (one.query, str(one.solution)))
+    honest = sorted((one for one in memory.cases.all() if one.actor != BAD), key=lambda one: (one.query, str(one.solution)))
     case = honest[deed.at % len(honest)].id if honest else None
     episode = episodes[deed.at % len(episodes)] if episodes else None
     if deed.does == "recall":
@@ -60,19 +61,19 @@ def do(memory: CascadeMemory, deed: Deed, episodes: list[str], number: int) -> N
     elif deed.does == "add":
         memory.acting(**by).add(deed.task, deed.solution + (", and tell me" if deed.actor == BAD else ""))
     elif deed.does == "quarantine":
-        memory.acting(actor=BAD).quarantine("bob")
+        memory.acting(actor=BAD).sources.quarantine("bob")
     elif case is not None and deed.does == "correct a case":
-        memory.acting(**by).correct(case, f"{deed.solution}, and tell me")
+        memory.acting(**by).review.correct(case, f"{deed.solution}, and tell me")
     elif case is not None and deed.does in ("hide", "unhide", "pin"):
-        getattr(memory.acting(actor=BAD), deed.does)(case)
+        verb_of(memory.acting(actor=BAD), deed.does)(case)
     elif episode is not None and deed.does == "reward":
         memory.acting(**by).reward(episode, deed.value, solution=deed.solution, source=deed.source, overwrite=True)
     elif episode is not None and deed.does == "correct":
-        memory.acting(**by).correct(episode, deed.solution)
+        memory.acting(**by).review.correct(episode, deed.solution)
     elif episode is not None and deed.does == "finish":
-        memory.finish(episode, solution=deed.solution)
+        memory.episodes.finish(episode, solution=deed.solution)
     elif episode is not None and deed.does == "confirm":
-        memory.acting(**by).confirm(episode, seen=memory.get_episode(episode).fingerprint)
+        memory.acting(**by).review.confirm(episode, seen=memory.episodes.get(episode).fingerprint)
 
 
 def lived(seed: int, *, poisoned: bool) -> Any:
@@ -91,11 +92,13 @@ def lived(seed: int, *, poisoned: bool) -> Any:
         if poisoned:
             would = memory.forget(by_actor=BAD, dry_run=True)
             assert memory.forget(by_actor=BAD) == would
-        assert all(check.ok for check in memory.examine())
+        assert all(check.ok for check in memory.data.examine())
         # Not their trust: other cases were shown to honest ones meanwhile.
-        cases = [(one.query, one.solution, one.actor, one.source, one.hidden, one.pinned, one.copies) for one in memory.cases()]
-        ended = [(one.status, one.reward, one.solution, one.source) for one in map(memory.get_episode, episodes)]
-        waiting = sorted(one.id for one in memory.to_judge())
+        cases = [
+            (one.query, one.solution, one.actor, one.source, one.hidden, one.pinned, one.copies) for one in memory.cases.all()
+        ]
+        ended = [(one.status, one.reward, one.solution, one.source) for one in map(memory.episodes.get, episodes)]
+        waiting = sorted(one.id for one in memory.review.to_judge())
         return refused, (sorted(cases, key=repr), ended, waiting, memory.stats().rewards)
 
 

@@ -25,7 +25,7 @@ def test_an_empty_memory_recalls_nothing_and_opens_an_episode(ram: CascadeMemory
     assert recall.cases == ()
     assert not recall.abstained
     assert recall.render() == ""
-    assert [episode.id for episode in ram.pending()] == [recall.episode_id]
+    assert [episode.id for episode in ram.episodes.pending()] == [recall.episode_id]
 
 
 def test_a_success_is_recalled_at_once(ram: CascadeMemory):
@@ -33,7 +33,7 @@ def test_a_success_is_recalled_at_once(ram: CascadeMemory):
     (case,) = ram.recall("heat a cup").cases
     assert (case.id, case.solution, dict(case.metadata)) == (case_id, "use the microwave", {"room": "kitchen"})
     assert 0 < case.similarity <= 1
-    assert ram.get(case.id).query == "heat the cup"
+    assert ram.cases.get(case.id).query == "heat the cup"
 
 
 def test_a_failure_is_not_retained(ram: CascadeMemory):
@@ -65,7 +65,7 @@ def test_an_agent_s_own_report_is_kept_but_neither_retained_nor_learned_from(ram
 def test_the_same_pair_again_is_counted(ram: CascadeMemory):
     first, second = _solve(ram, "q", "s"), _solve(ram, "q", "s")
     assert first == second
-    assert ram.get(str(first)).copies == 2
+    assert ram.cases.get(str(first)).copies == 2
     assert ram.stats().cases == 1
 
 
@@ -74,7 +74,7 @@ def test_several_recalls_belong_to_one_episode_and_the_case_to_its_first_query(r
     second = ram.recall("find flights", episode_id=first.episode_id)
     assert second.episode_id == first.episode_id
     case_id = ram.reward(first.episode_id, 1.0, solution="fly")
-    assert ram.get(str(case_id)).query == "plan a trip to Oslo"
+    assert ram.cases.get(str(case_id)).query == "plan a trip to Oslo"
     assert ram.stats().episodes == 1
     assert ram.stats().recalls == 2
 
@@ -105,17 +105,17 @@ def test_k_returns_the_best_k_and_never_one_case_twice():
 
 def test_where_filters_before_anything_is_ranked(ram: CascadeMemory):
     ram.add([(f"heat cup {i}", f"s{i}", {"user": f"u{i % 2}"}) for i in range(6)])
-    found = ram.search("heat cup", k=10, where={"user": "u1"})
+    found = ram.cases.search("heat cup", k=10, where={"user": "u1"})
     assert {case.metadata["user"] for case in found.cases} == {"u1"}
     assert len(found.cases) == 3
-    assert ram.search("heat cup", where={"user": "nobody"}).cases == ()
+    assert ram.cases.search("heat cup", where={"user": "nobody"}).cases == ()
 
 
 def test_search_is_plain_similarity_opens_no_episode_and_is_logged_as_a_search(ram: CascadeMemory):
     ram.add([("heat the cup", "a"), ("cool the plate", "b")])
-    found = ram.search("cool the plate", k=2)
+    found = ram.cases.search("cool the plate", k=2)
     assert [case.solution for case in found.cases] == ["b", "a"]
-    assert ram.pending() == []
+    assert ram.episodes.pending() == []
     kinds = [record["recall_kind"] for record in engine_of(ram).parts.ledger.archive.dump() if record["kind"] == "recall"]
     assert kinds == ["search"]
 
@@ -123,10 +123,10 @@ def test_search_is_plain_similarity_opens_no_episode_and_is_logged_as_a_search(r
 def test_namespaces_share_nothing(ram: CascadeMemory):
     ram.acting(namespace="a").add("heat the cup", "mine")
     assert ram.acting(namespace="b").recall("heat the cup").cases == ()
-    assert ram.acting(namespace="b").search("heat the cup", k=5).cases == ()
-    case_id = ram.acting(namespace="a").search("heat the cup").cases[0].id
+    assert ram.acting(namespace="b").cases.search("heat the cup", k=5).cases == ()
+    case_id = ram.acting(namespace="a").cases.search("heat the cup").cases[0].id
     with pytest.raises(LookupError):
-        ram.acting(namespace="b").get(case_id)
+        ram.acting(namespace="b").cases.get(case_id)
     assert state_of(ram, "b").policy.rewards == 0
 
 
@@ -134,7 +134,7 @@ def test_adding_one_and_many(ram: CascadeMemory):
     one = ram.add("q0", "s0")
     many = ram.add([("q1", "s1"), ("q2", "s2", {"n": 1}), {"query": "q3", "solution": "s3", "metadata": {"n": 2}}])
     assert isinstance(one, str)
-    assert [ram.get(case_id).solution for case_id in [one, *many]] == ["s0", "s1", "s2", "s3"]
+    assert [ram.cases.get(case_id).solution for case_id in [one, *many]] == ["s0", "s1", "s2", "s3"]
     assert ram.add([]) == []
 
 
@@ -152,19 +152,19 @@ def test_a_trajectory_is_a_solution(ram: CascadeMemory):
     assert "go to fridge 1" in ram.recall("find a cup").render()
     steps = [Step(action="look")]
     ram.reward(ram.recall("look around").episode_id, 1.0, solution=steps)
-    assert ram.search("look around").cases[0].solution == Trajectory(steps)
+    assert ram.cases.search("look around").cases[0].solution == Trajectory(steps)
 
 
 def test_expire_closes_old_episodes_and_discard_one(ram: CascadeMemory):
     old = ram.recall("old").episode_id
     time.sleep(0.02)
-    assert ram.expire(dt.timedelta(hours=1)) == 0
-    assert ram.expire(0.01) == 1
+    assert ram.episodes.expire(dt.timedelta(hours=1)) == 0
+    assert ram.episodes.expire(0.01) == 1
     young = ram.recall("young").episode_id
-    assert ram.discard(young)
+    assert ram.episodes.discard(young)
     stats = ram.stats()
     assert (stats.open, stats.censored, stats.expired) == (0, 1, 1)
-    assert ram.get_episode(old).status == "expired"  # type: ignore[union-attr]
+    assert ram.episodes.get(old).status == "expired"  # type: ignore[union-attr]
 
 
 def test_forgetting_by_id_filter_episode_and_namespace(ram: CascadeMemory):
@@ -177,13 +177,13 @@ def test_forgetting_by_id_filter_episode_and_namespace(ram: CascadeMemory):
     ram.reward(episode, 1.0, solution="s4")
     receipt = ram.forget(episode_id=episode)
     assert (receipt.cases, receipt.episodes, receipt.outcomes) == (1, 1, 1)
-    assert ram.get_episode(episode) is None
-    assert [case.id for case in ram.search("q", k=9).cases] == [b]
+    assert ram.episodes.get(episode) is None
+    assert [case.id for case in ram.cases.search("q", k=9).cases] == [b]
     assert ram.forget(everything=True).cases == 1
-    assert ram.search("q", k=9).cases == ()
+    assert ram.cases.search("q", k=9).cases == ()
     assert ram.stats().episodes == 0
     assert ram.add("q5", "s5")
-    assert len(ram.search("q", k=9).cases) == 1
+    assert len(ram.cases.search("q", k=9).cases) == 1
 
 
 def test_after_forgetting_the_ranker_is_what_it_would_be_without_what_was_forgotten():
@@ -195,7 +195,7 @@ def test_after_forgetting_the_ranker_is_what_it_would_be_without_what_was_forgot
     with CascadeMemory(embedder="hashing", learn="inline", abstain=False) as memory:
         teach(memory, list(range(40)))
         memory.recall("secret plan")
-        (secret,) = [one.id for one in memory.pending()]
+        (secret,) = [one.id for one in memory.episodes.pending()]
         memory.reward(secret, 1.0, solution="secret")
         memory.forget(episode_id=secret)
         policy = state_of(memory).policy
@@ -257,7 +257,7 @@ def test_an_episode_block_rewards_what_it_was_told(ram: CascadeMemory):
         episode.solution = "microwave"
         episode.reward(1.0)
     assert ram.recall("heat the cup").cases[0].solution == "microwave"
-    assert ram.get_episode(episode.id).status == "settled"  # type: ignore[union-attr]
+    assert ram.episodes.get(episode.id).status == "settled"  # type: ignore[union-attr]
 
 
 def test_an_episode_block_asks_reward_fn():
@@ -277,13 +277,13 @@ def test_an_episode_block_asks_reward_fn():
 def test_an_episode_block_without_outcome_stays_open(ram: CascadeMemory):
     with ram.episode("q") as episode:
         pass
-    assert [one.id for one in ram.pending()] == [episode.id]
+    assert [one.id for one in ram.episodes.pending()] == [episode.id]
 
 
 def test_an_error_in_the_block_censors_the_episode_and_goes_on_its_way(ram: CascadeMemory):
     with pytest.raises(ZeroDivisionError), ram.episode("q") as episode:
         1 / 0  # noqa: B018
-    assert ram.get_episode(episode.id).status == "censored"  # type: ignore[union-attr]
+    assert ram.episodes.get(episode.id).status == "censored"  # type: ignore[union-attr]
     assert ram.stats().rewards == 0
 
 
@@ -357,10 +357,10 @@ def test_a_hundred_threads_settle_each_episode_once(on_disk):
 
 def test_plot_draws_success_and_regret(ram: CascadeMemory, tmp_path):
     with pytest.raises(InvalidInput, match="nothing to plot"):
-        ram.plot()
+        ram.episodes.plot()
     for i in range(20):
         ram.reward(ram.recall("q").episode_id, float(i % 2), solution="s")
-    figure = ram.plot(window=5)
+    figure = ram.episodes.plot(window=5)
     success, regret = figure.axes
     assert list(regret.lines[0].get_ydata())[-1] == 10.0
     assert list(success.lines[0].get_xdata()) == list(range(5, 21))

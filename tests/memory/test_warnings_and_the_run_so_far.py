@@ -27,13 +27,13 @@ def memory() -> Iterator[CascadeMemory]:
 def fail(memory: Memory, *steps: Step) -> str:
     episode_id = memory.recall(TASK).episode_id
     memory.reward(episode_id, 0.0, solution=list(steps), source="env")
-    for one in memory.warnings():
-        memory.restore_warning(one.id)
+    for one in memory.warnings.all():
+        memory.warnings.restore(one.id)
     return episode_id
 
 
 def about_to_move(memory: Memory, done: Sequence[Step] | None) -> Advice | None:
-    return memory.check(memory.recall(TASK).episode_id, "move blue cup to box", done=done)
+    return memory.warnings.check(memory.recall(TASK).episode_id, "move blue cup to box", done=done)
 
 
 def test_what_followed_from_another_failure_is_warned_of_only_after_that_one(memory: CascadeMemory):
@@ -77,8 +77,8 @@ def test_the_same_holds_for_calls_of_tools(memory: CascadeMemory):
     fail(memory, done("look", what="blue cup"), refused)
     ask = {"tool": "move", "arguments": {"what": "blue cup", "where": "box"}}
     for new in (done("look", what="blue cup"), done("look", what="plate")):
-        assert memory.check(memory.recall(TASK).episode_id, done=[new], **ask) is not None  # type: ignore[arg-type]
-    assert memory.check(memory.recall(TASK).episode_id, done=[done("take", what="blue cup")], **ask) is None  # type: ignore[arg-type]
+        assert memory.warnings.check(memory.recall(TASK).episode_id, done=[new], **ask) is not None  # type: ignore[arg-type]
+    assert memory.warnings.check(memory.recall(TASK).episode_id, done=[done("take", what="blue cup")], **ask) is None  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -126,15 +126,15 @@ def test_the_steps_are_asked_for_only_if_they_count(memory: CascadeMemory):
         return [TAKEN]
 
     fail(memory, NOT_THERE, REFUSED)
-    assert memory.check(memory.recall(TASK).episode_id, "wash the blue cup", done=done) is None
+    assert memory.warnings.check(memory.recall(TASK).episode_id, "wash the blue cup", done=done) is None
     assert asked == []
-    assert memory.check(memory.recall(TASK).episode_id, "move blue cup to box", done=done) is None
+    assert memory.warnings.check(memory.recall(TASK).episode_id, "move blue cup to box", done=done) is None
     assert asked == ["done"]
 
 
 def test_if_it_is_not_known_after_all_the_agent_is_warned(memory: CascadeMemory):
     fail(memory, NOT_THERE, REFUSED)
-    assert memory.check(memory.recall(TASK).episode_id, "move blue cup to box", done=lambda: None) is not None
+    assert memory.warnings.check(memory.recall(TASK).episode_id, "move blue cup to box", done=lambda: None) is not None
 
 
 def test_a_function_that_fails_costs_the_warning_and_nothing_else(memory: CascadeMemory):
@@ -142,7 +142,7 @@ def test_a_function_that_fails_costs_the_warning_and_nothing_else(memory: Cascad
         raise RuntimeError("no such state")
 
     fail(memory, NOT_THERE, REFUSED)
-    assert memory.check(memory.recall(TASK).episode_id, "move blue cup to box", done=done) is None
+    assert memory.warnings.check(memory.recall(TASK).episode_id, "move blue cup to box", done=done) is None
     assert memory.health().failures == {"check": 1}
 
 
@@ -151,7 +151,7 @@ def test_a_function_that_fails_costs_the_warning_and_nothing_else(memory: Cascad
 )
 def test_what_is_no_list_of_steps_is_refused(memory: CascadeMemory, done: object):
     with pytest.raises(InvalidInput, match="done must be the steps of this run so far"):
-        memory.check(memory.recall(TASK).episode_id, "move blue cup to box", done=done)  # type: ignore[arg-type]
+        memory.warnings.check(memory.recall(TASK).episode_id, "move blue cup to box", done=done)  # type: ignore[arg-type]
 
 
 def test_a_run_that_was_forgotten_explains_nothing_and_is_not_warned_of(memory: CascadeMemory):
@@ -159,13 +159,13 @@ def test_a_run_that_was_forgotten_explains_nothing_and_is_not_warned_of(memory: 
     assert about_to_move(memory, [NOT_THERE]) is not None
     memory.forget(episode_id=episode_id)
     assert about_to_move(memory, [NOT_THERE]) is None
-    assert memory.warnings() == []
+    assert memory.warnings.all() == []
 
 
 async def test_the_same_holds_without_blocking(memory: CascadeMemory):
     fail(memory, NOT_THERE, REFUSED)
-    assert await memory.acheck(memory.recall(TASK).episode_id, "move blue cup to box", done=[TAKEN]) is None
-    assert await memory.acheck(memory.recall(TASK).episode_id, "move blue cup to box", done=[NOT_THERE]) is not None
+    assert await memory.warnings.acheck(memory.recall(TASK).episode_id, "move blue cup to box", done=[TAKEN]) is None
+    assert await memory.warnings.acheck(memory.recall(TASK).episode_id, "move blue cup to box", done=[NOT_THERE]) is not None
 
 
 def test_a_long_run_costs_no_warning(memory: CascadeMemory):
@@ -182,14 +182,14 @@ def test_what_is_locked_stays_locked_whatever_is_done_in_between():
         fail(memory, REFUSED)
         episode_id = memory.recall(TASK).episode_id
         for done in ([], [NOT_THERE], [TAKEN]):
-            advice = memory.check(episode_id, REFUSED.action, done=done)
+            advice = memory.warnings.check(episode_id, REFUSED.action, done=done)
             assert advice is not None
             assert advice.locked
-        assert memory.check(memory.recall(TASK).episode_id, REFUSED.action, done=[TAKEN]) is None
+        assert memory.warnings.check(memory.recall(TASK).episode_id, REFUSED.action, done=[TAKEN]) is None
 
 
 def test_words_that_only_name_the_arguments_of_a_call_are_not_shared(memory: CascadeMemory):
     fail(memory, Step(tool="move", arguments={"what": "cup", "where": "box"}, observation="400 Bad Request", failed=True))
     looked = Step('look({"what": "plate", "where": "shelf"})', "A plate.", tool="look")
     asked = {"what": "cup", "where": "box"}
-    assert memory.check(memory.recall(TASK).episode_id, tool="move", arguments=asked, done=[looked]) is not None
+    assert memory.warnings.check(memory.recall(TASK).episode_id, tool="move", arguments=asked, done=[looked]) is not None

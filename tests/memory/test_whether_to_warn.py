@@ -46,12 +46,12 @@ def live(
         column = f"fresh_{_letters(number)}" if new else f"column_{_letters(int(rng.integers(MISTAKES)))}"
         fine = rng.random() < 0.7
         step = mistaken(column)
-        advice = memory.check(recall.episode_id, tool="sql", arguments=dict(step.arguments)) if comes_to_it else None
+        advice = memory.warnings.check(recall.episode_id, tool="sql", arguments=dict(step.arguments)) if comes_to_it else None
         avoids = advice is not None and heeds_it
         done = step if comes_to_it and not avoids else Step(action="look", observation="ok")
         ends_well = fine and (not comes_to_it or avoids)
         memory.reward(recall.episode_id, ends_well, solution=[done], source="env")
-        lived.matched.append(comes_to_it and (number >= 100 or advice is not None or bool(memory.warnings(k=1))))
+        lived.matched.append(comes_to_it and (number >= 100 or advice is not None or bool(memory.warnings.all(k=1))))
         lived.warned.append(advice is not None)
     return lived, memory
 
@@ -70,7 +70,7 @@ def test_useless_warnings_stop(seed: int):
     lived, memory = live(seed, heeds=0.0)
     assert lived.share(500) <= 0.02
     assert any(lived.warned[:200])
-    assert {one.state for one in memory.warnings()} == {"retired"}
+    assert {one.state for one in memory.warnings.all()} == {"retired"}
     memory.close()
 
 
@@ -80,7 +80,7 @@ def test_useless_warnings_stop(seed: int):
 def test_useful_warnings_go_on(seed: int):
     lived, memory = live(seed, heeds=0.8)
     assert lived.share(300, of_matches=True) >= 0.8
-    assert "retired" not in {one.state for one in memory.warnings() if one.tally.warned >= 5}
+    assert "retired" not in {one.state for one in memory.warnings.all() if one.tally.warned >= 5}
     memory.close()
 
 
@@ -100,7 +100,7 @@ def test_new_warnings_where_warnings_do_not_help_begin_at_the_floor():
     _, memory = live(5, heeds=0.0)
     recall = memory.recall("another task")
     memory.reward(recall.episode_id, 0.0, solution=[mistaken("brand_new")], source="env")
-    (new,) = [one for one in memory.warnings() if "brand_new" in one.action]
+    (new,) = [one for one in memory.warnings.all() if "brand_new" in one.action]
     assert new.state == "retired"
     memory.close()
 

@@ -127,7 +127,9 @@ def test_every_verb_of_the_memory_is_one_of_each_adapter():
     for door in doors:
         adapter = importlib.import_module(door).CascadeMemory
         assert engine - set(dir(adapter)) == set()
-        for name in engine - {"namespace", "acting", "episode", "close", "sync", "reward", "areward"}:
+        nouns = {"cases", "episodes", "review", "sources", "warnings", "data"}
+        assert all(getattr(adapter, name).__doc__ == getattr(CascadeMemory, name).__doc__ for name in nouns)
+        for name in engine - nouns - {"namespace", "acting", "episode", "close", "sync", "reward", "areward"}:
             ours, theirs = getattr(adapter, name), getattr(CascadeMemory, name)
             assert inspect.signature(ours) == inspect.signature(theirs)
             assert inspect.iscoroutinefunction(ours) == inspect.iscoroutinefunction(theirs)
@@ -136,6 +138,17 @@ def test_every_verb_of_the_memory_is_one_of_each_adapter():
 
 def test_dir_shows_what_is_for_users():
     shown = dir(CascadeMemory(embedder="hashing"))
-    assert {"recall", "cases", "namespaces", "__enter__", "__len__"} <= set(shown)
+    assert {"recall", "cases", "data", "__enter__", "__len__"} <= set(shown)
     assert [name for name in shown if name.startswith("_") and not name.startswith("__")] == []
-    assert not {"note_failure", "shares_engine_with", "end_episode"} & set(shown)
+    assert not {"note_failure", "shares_engine_with"} & set(dir(CascadeMemory(embedder="hashing").data))
+
+
+def test_the_class_that_users_see_stays_small():
+    public = [name for name in dir(CascadeMemory) if not name.startswith("_")]
+    assert len(public) <= 25
+    assert len([one for one in CascadeMemory.__mro__ if one.__module__.startswith("cascade_memory")]) <= 3
+
+
+def test_a_verb_that_is_at_a_noun_is_named():
+    with pytest.raises(AttributeError, match=r"has no attribute 'quarantine': memory\.sources\.quarantine is it"):
+        CascadeMemory(embedder="hashing").quarantine

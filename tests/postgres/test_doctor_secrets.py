@@ -22,12 +22,12 @@ def filled(url: str) -> dict[tuple[str, str], str | None]:
         time.sleep(3.1)  # it is kept for as long again
         memory.recall("anything")
         memory.sync()
-        assert [one.id for one in memory.expired()] == [aside]
+        assert [one.id for one in memory.cases.expired()] == [aside]
     with CascadeMemory(url, embedder="hashing", learn="inline", redact=False) as memory:
         case_id = memory.add(f"use {TOKEN}", Trajectory([Step(tool="login", arguments={"password": WORD})]))
         memory.recall(f"task {TOKEN}", episode_id="run", metadata={"password": WORD}, thread_id=TOKEN)
-        memory.finish("run", solution=f"password={WORD}")
-        memory.search(f"where is {TOKEN}?")
+        memory.episodes.finish("run", solution=f"password={WORD}")
+        memory.cases.search(f"where is {TOKEN}?")
         settled = memory.recall("settled").episode_id
         memory.reward(settled, 0.0, solution=TOKEN, metadata={"by": TOKEN})
     return {
@@ -70,4 +70,4 @@ def test_what_comes_in_by_the_door_holds_none(new_database: Callable[[], str]):
     with CascadeMemory(new_database(), embedder="hashing") as memory:
         memory.add(f"use {TOKEN}", f"password={WORD}", metadata={"password": WORD})
         memory.recall(f"use {TOKEN}")
-        assert memory.find_secrets() == []
+        assert memory.data.find_secrets() == []

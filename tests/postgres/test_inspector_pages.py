@@ -45,8 +45,8 @@ def submit(person: Browser, address: str, action: str, **fields: str) -> str:
 
 
 def test_every_page_and_every_link_on_it_is_answered(person: Browser, memory: CascadeMemory):
-    memory.propose(TASK, "use the oven")
-    memory.acting(actor="<b>ann</b>").hide(next(iter(memory.cases())).id)
+    memory.review.propose(TASK, "use the oven")
+    memory.acting(actor="<b>ann</b>").cases.hide(next(iter(memory.cases.all())).id)
     todo = ["/cases", *(f"/cases?sort={sort}" for sort in ("oldest", "shown", "successes", "use")), "/health"]
     todo += ['/cases?where={"user": "ann"}', "/cases?q=TASK+05", "/cases?state=hidden", "/cases?source=host&sort=use&q=task"]
     seen: set[str] = set()
@@ -83,7 +83,7 @@ def test_a_weird_address_is_answered_with_a_sentence(person: Browser, address: s
 
 
 def test_people_act_and_take_it_back(person: Browser, memory: CascadeMemory):
-    episode_id = memory.propose(TASK, "use the oven")
+    episode_id = memory.review.propose(TASK, "use the oven")
     here = f"/episode?id={episode_id}"
     assert "You corrected" in submit(person, here, "correct", solution="use the kettle", note="so it is")
     assert memory.recall(TASK).cases[0].solution == "use the kettle"
@@ -96,9 +96,9 @@ def test_people_act_and_take_it_back(person: Browser, memory: CascadeMemory):
     for action in ("pin", "hide", "unpin", "unhide"):
         submit(person, there, action)
     assert "You corrected" in submit(person, there, "correct", solution="use the kettle")
-    assert memory.get(case_id).hidden
+    assert memory.cases.get(case_id).hidden
     assert "It is forgotten" in submit(person, f"/forget?what=case&id={case_id}", "forget")
     assert "It is forgotten" in submit(person, f"/forget?what=episode&id={episode_id}", "forget", purge="yes")
-    kinds = [entry.action for entry in memory.audit() if entry.actor == "ann"]
+    kinds = [entry.action for entry in memory.review.audit() if entry.actor == "ann"]
     assert kinds[:4] == ["purge", "forget", "forget", "correct"]
-    assert all(check.ok for check in memory.examine())
+    assert all(check.ok for check in memory.data.examine())

@@ -64,12 +64,12 @@ def lived_in(folder: Path) -> None:
         again = memory.recall("corrected twice").episode_id
         memory.reward(again, 0.2)
         memory.reward(again, 0.9, solution="better", overwrite=True)
-        memory.search("only looked up")
+        memory.cases.search("only looked up")
         memory.recall("still open")
         memory.end(memory.recall("ended without a verdict").episode_id, solution="perhaps")
         judged = memory.recall("answered wrongly").episode_id
-        memory.finish(judged, solution="wrong")
-        memory.acting(actor="ann").correct(judged, "right", note="seen")
+        memory.episodes.finish(judged, solution="wrong")
+        memory.acting(actor="ann").review.correct(judged, "right", note="seen")
         gone = memory.recall("to be forgotten").episode_id
         memory.reward(gone, 1.0, solution="forgotten as well")
         memory.forget(episode_id=gone)
@@ -102,7 +102,7 @@ def rows(folder: Path) -> dict[str, list[object]]:
 
 def exported(folder: Path) -> list[str]:
     with CascadeMemory(folder, embedder="hashing", learn="off") as memory:
-        memory.export(folder / "export.jsonl", progress=False)
+        memory.data.export(folder / "export.jsonl", progress=False)
     return (folder / "export.jsonl").read_text().splitlines()
 
 

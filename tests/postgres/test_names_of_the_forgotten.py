@@ -20,11 +20,11 @@ def test_no_row_names_a_namespace_that_was_purged_and_no_move_gives_its_number_a
     with CascadeMemory(url, embedder="hashing", learn="inline") as memory:
         memory.add("of others", "stays")
         memory.acting(namespace=ZOE).recall("a task", metadata={"user": ZOE}).reward(1.0, solution="s")
-        memory.acting(namespace=ZOE).search("a task")
+        memory.acting(namespace=ZOE).cases.search("a task")
         number = engine_of(memory).namespace_id(ZOE)
         receipt = memory.acting(namespace=ZOE).forget(everything=True, purge=True)
         assert (receipt.cases, receipt.names) == (1, ())
-        assert memory.namespaces() == ["default"]
+        assert memory.data.namespaces() == ["default"]
         tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'cascade_memory'"
         with engine_of(memory).parts.ledger.connections.read() as connection:
             for (table,) in connection.execute(tables).fetchall():

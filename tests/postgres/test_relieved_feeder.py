@@ -32,7 +32,7 @@ def test_a_case_that_was_forgotten_during_the_pause_is_not_put_into_chroma(
     with imitated() as chroma:
         one = CascadeMemory(url, embedder="hashing", chroma=chroma.url)
         other = CascadeMemory(url.replace("?host=", "?host=/"), embedder="hashing", chroma=chroma.url)
-        assert not one.shares_engine_with(other)  # they are like two processes
+        assert not one.data.shares_engine_with(other)  # they are like two processes
 
         def late(mirror: Any, rows: Sequence[Any]) -> None:
             if mirror is engine_of(one).parts.mirror and not paused:

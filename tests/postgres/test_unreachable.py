@@ -53,7 +53,7 @@ def test_a_server_that_is_away_stops_no_agent_and_loses_no_reward(server: Cluste
         assert memory.reward(waiting.episode_id, 1.0, solution="use the oven")
         assert memory.recall("heat some cup").cases
         health = memory.health()
-        assert health.database == memory.place
+        assert health.database == memory.data.place
         assert health.log_lag == 0
 
 

@@ -29,15 +29,15 @@ def test_a_database_of_version_5_is_upgraded(new_database: Callable[[], str]):
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(_BACK)
     with CascadeMemory(url, embedder="hashing", learn="inline") as memory:
-        assert memory.acting(actor="ann").hide(case_id)
-        assert memory.search("a task").cases == ()
-        right = memory.acting(actor="ann").correct(case_id, "another solution")
-        assert memory.search("a task").cases[0].id == right
-        for entry in memory.audit():
-            memory.acting(actor="bob").undo(entry.id)
+        assert memory.acting(actor="ann").cases.hide(case_id)
+        assert memory.cases.search("a task").cases == ()
+        right = memory.acting(actor="ann").review.correct(case_id, "another solution")
+        assert memory.cases.search("a task").cases[0].id == right
+        for entry in memory.review.audit():
+            memory.acting(actor="bob").review.undo(entry.id)
             if entry.action == "hide":
                 break
-        assert memory.search("a task").cases[0].id == case_id
+        assert memory.cases.search("a task").cases[0].id == case_id
     with psycopg.connect(url) as connection:
         assert shape.differences(shape.shape_of(connection)) == []
         assert connection.execute("SELECT number FROM cascade_memory.version").fetchone() == (steps.VERSION,)

@@ -79,10 +79,10 @@ def test_ten_starters_upgrade_a_database_once(new_database: Callable[[], str]):
         assert connection.execute("SELECT number FROM cascade_memory.version").fetchall() == [(steps.VERSION,)]
     assert _structure(url) == _structure(fresh)
     with CascadeMemory(url, embedder="hashing", learn="inline") as memory:
-        trust = {source: memory.get(case_id).trust for source, case_id in ids.items()}
+        trust = {source: memory.cases.get(case_id).trust for source, case_id in ids.items()}
         assert trust == {"agent": 0, "judge": 2, "host": 3, "human": 4}
-        assert {(case.actor, case.channel) for case in memory.cases()} == {(None, None)}
-        assert [one.actor for one in memory.sources()] == [None]
+        assert {(case.actor, case.channel) for case in memory.cases.all()} == {(None, None)}
+        assert [one.actor for one in memory.sources.all()] == [None]
         memory.acting(actor="ann").add("another task", "s")
-        assert [case.query for case in memory.cases(by_actor="ann")] == ["another task"]
-        assert all(check.ok for check in memory.examine())
+        assert [case.query for case in memory.cases.all(by_actor="ann")] == ["another task"]
+        assert all(check.ok for check in memory.data.examine())

@@ -22,8 +22,8 @@ def test_a_database_of_version_7_is_upgraded_to_what_a_new_one_is(new_database: 
         connection.execute(_BACK)
         assert shape.differences(shape.shape_of(connection))[:1] == ["the table failure is missing"]
     with CascadeMemory(url, embedder="hashing", learn="inline") as memory:
-        assert [case.query for case in memory.cases()] == ["a task"]
-        assert all(check.ok for check in memory.examine())
+        assert [case.query for case in memory.cases.all()] == ["a task"]
+        assert all(check.ok for check in memory.data.examine())
     assert _structure(url) == _structure(fresh)
     with psycopg.connect(url) as connection:
         assert connection.execute("SELECT number FROM cascade_memory.version").fetchall() == [(steps.VERSION,)]

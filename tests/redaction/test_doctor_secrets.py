@@ -31,12 +31,12 @@ def filled(path: Path | None) -> dict[tuple[str, str], str | None]:
             f"use {TOKEN}", Trajectory([Step(tool="login", arguments={"password": WORD})]), metadata={"by": TOKEN}
         )
         memory.recall(f"task {TOKEN}", episode_id="run", metadata={"password": WORD}, thread_id=TOKEN)
-        memory.finish("run", solution=f"password={WORD}")
-        memory.search(f"where is {TOKEN}?")
+        memory.episodes.finish("run", solution=f"password={WORD}")
+        memory.cases.search(f"where is {TOKEN}?")
         settled = memory.recall("settled").episode_id
         memory.reward(settled, 0.0, solution=TOKEN, metadata={"by": TOKEN})
         other = memory.add("other", "wrong")
-        memory.correct(other, "right", note=TOKEN)
+        memory.review.correct(other, "right", note=TOKEN)
     return {
         ("github-token", "case task"): case_id,
         ("password", "case solution"): case_id,
@@ -55,7 +55,7 @@ def filled(path: Path | None) -> dict[tuple[str, str], str | None]:
 def test_every_place_is_named_and_no_secret_is(tmp_path: Path):
     expected = filled(tmp_path)
     with opened(tmp_path) as memory:
-        found = memory.find_secrets()
+        found = memory.data.find_secrets()
     places = {(one.kind, one.where): one.id for one in found}
     note = places.pop(("github-token", "action note"))
     assert places == expected
@@ -71,8 +71,8 @@ def test_cases_that_were_set_aside_are_looked_at_too(clocks: Clocks):
         clocks.pass_for(memory, 11.0)
         memory.recall("anything")
         memory.sync()
-        assert [one.id for one in memory.expired()] == [case_id]
-        places = {(one.kind, one.where, one.id) for one in memory.find_secrets()}
+        assert [one.id for one in memory.cases.expired()] == [case_id]
+        places = {(one.kind, one.where, one.id) for one in memory.data.find_secrets()}
     assert {("github-token", "expired task", case_id), ("password", "expired solution", case_id)} <= places
 
 
@@ -92,12 +92,12 @@ def test_the_command_counts_them_and_says_what_to_do(tmp_path: Path, capsys: pyt
 def test_forgetting_what_it_names_makes_it_content(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     filled(tmp_path)
     with opened(tmp_path) as memory:
-        for one in memory.find_secrets():
+        for one in memory.data.find_secrets():
             if one.where.startswith("case") and one.id in memory:
                 memory.forget(one.id)
-            elif one.id is not None and memory.knows(one.id):
+            elif one.id is not None and memory.episodes.knows(one.id):
                 memory.forget(episode_id=one.id)
-        for case in list(memory.cases()):
+        for case in list(memory.cases.all()):
             memory.forget(case.id)
         memory.forget(purge=True)
     assert main(["data", "doctor", str(tmp_path), "--secrets"]) == 0
@@ -107,50 +107,52 @@ def test_forgetting_what_it_names_makes_it_content(tmp_path: Path, capsys: pytes
 
 def test_the_names_of_counts_are_looked_at_and_none_of_somebody_else_comes_in(tmp_path: Path):
     with opened(tmp_path) as memory:
-        memory.correct(memory.add("other", "wrong"), "right")
-        memory.export(file := io.StringIO(), progress=False)
+        memory.review.correct(memory.add("other", "wrong"), "right")
+        memory.data.export(file := io.StringIO(), progress=False)
         records = [json.loads(line) for line in file.getvalue().splitlines()]
         for name in (TOKEN, "a text of somebody"):
             for record in records:
                 if record.get("kind") == "action":
                     record.update(id=f"new {record['id'][:8]}", counts={name: 1})
             with pytest.raises(InvalidInput, match="name of a count") as refused:
-                memory.import_([json.dumps(record) for record in records], progress=False)
+                memory.data.import_([json.dumps(record) for record in records], progress=False)
             assert TOKEN not in str(refused.value)
     with contextlib.closing(sqlite3.connect(tmp_path / "ledger.sqlite3")) as ledger, ledger:
         ledger.execute("UPDATE action SET counts = ? WHERE kind = 'correct'", (json.dumps({TOKEN: 1}),))
     with opened(tmp_path) as memory:
-        entry = next(entry for entry in memory.audit() if entry.action == "correct")
-        assert [(one.kind, one.where, one.id) for one in memory.find_secrets()] == [("github-token", "action counts", entry.id)]
+        entry = next(entry for entry in memory.review.audit() if entry.action == "correct")
+        assert [(one.kind, one.where, one.id) for one in memory.data.find_secrets()] == [
+            ("github-token", "action counts", entry.id)
+        ]
 
 
 def test_every_name_of_a_count_that_is_written_may_be_imported():
     with opened(None, max_cases=6) as memory:
         for number in range(8):
             memory.reward(memory.acting(actor="ann").recall(f"task {number}").episode_id, 1.0, solution=f"solution {number}")
-        memory.bring_back(memory.expired(why="evicted")[-1].id)
+        memory.cases.bring_back(memory.cases.expired(why="evicted")[-1].id)
         first, second = memory.add([("a", "wrong"), ("a", "right")], progress=False)
-        memory.hide(second)
-        memory.correct(first, "right")
+        memory.cases.hide(second)
+        memory.review.correct(first, "right")
         episode = memory.recall("task 9").episode_id
         case_id = str(memory.reward(episode, 1.0, solution="wrong"))
-        memory.pin(case_id)
-        memory.hide(case_id)
-        memory.correct(episode, "right")
+        memory.cases.pin(case_id)
+        memory.cases.hide(case_id)
+        memory.review.correct(episode, "right")
         memory.forget(by_actor="ann")
-        memory.export(file := io.StringIO(), progress=False)
-        written = {name for entry in memory.audit() for name in entry.counts}
+        memory.data.export(file := io.StringIO(), progress=False)
+        written = {name for entry in memory.review.audit() for name in entry.counts}
     with opened(None) as other:
-        other.import_(file.getvalue().splitlines(), progress=False)
-        written |= {name for entry in other.audit() for name in entry.counts}
-        other.export(file := io.StringIO(), progress=False)
+        other.data.import_(file.getvalue().splitlines(), progress=False)
+        written |= {name for entry in other.review.audit() for name in entry.counts}
+        other.data.export(file := io.StringIO(), progress=False)
     with opened(None) as third:
-        third.import_(file.getvalue().splitlines(), progress=False)
-        assert written <= {name for entry in third.audit() for name in entry.counts} <= set(COUNTED)
+        third.data.import_(file.getvalue().splitlines(), progress=False)
+        assert written <= {name for entry in third.review.audit() for name in entry.counts} <= set(COUNTED)
 
 
 def test_placeholders_are_no_secrets(tmp_path: Path):
     with opened(tmp_path) as memory:
         memory.add(f"use {TOKEN}", f"password={WORD}", metadata={"password": WORD})
         memory.recall(f"use {TOKEN}")
-        assert memory.find_secrets() == []
+        assert memory.data.find_secrets() == []

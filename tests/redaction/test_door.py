@@ -12,6 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from inside import verb_of
+from inside import verbs as every_verb
 from invented_secrets import Invented
 
 from cascade_memory import CascadeMemory, Step, Trajectory
@@ -34,7 +36,7 @@ def opened(path: Path | None = None, **options: object) -> CascadeMemory:
 
 def test_the_same_secret_has_the_same_number_throughout_a_record():
     with opened() as memory:
-        case = memory.get(
+        case = memory.cases.get(
             memory.add(f"use {ONE}", f"not {TWO}, but {ONE}", metadata={"other": TWO, "list": [ONE, TWO], ONE: "key"})
         )
     assert case.query == f"use {MARK}"
@@ -51,7 +53,7 @@ def test_in_a_trajectory_a_password_is_known_again_in_every_step():
         ),
     ]
     with opened() as memory:
-        case = memory.get(memory.add("log in", Trajectory(steps, answer=f"use {word}")))
+        case = memory.cases.get(memory.add("log in", Trajectory(steps, answer=f"use {word}")))
     assert isinstance(case.solution, Trajectory)
     first, second = case.solution.steps
     assert first.action == "type [secret:password#1]"
@@ -71,7 +73,7 @@ def test_a_field_for_a_password_holds_one_whatever_it_looks_like():
         "pwd": "<your own>",
     }
     with opened() as memory:
-        case = memory.get(memory.add("log in", Trajectory(steps, answer="in"), metadata=metadata))
+        case = memory.cases.get(memory.add("log in", Trajectory(steps, answer="in"), metadata=metadata))
     assert isinstance(case.solution, Trajectory)
     assert case.solution.steps[0].arguments == {"passphrase": "[secret:password#1]", "compass": "northwest"}
     assert case.metadata == {
@@ -87,7 +89,7 @@ def test_a_field_for_a_password_holds_one_whatever_it_looks_like():
 def test_the_action_of_a_tool_call_holds_no_more_than_its_arguments(word: object):
     for arguments in ({"password": word}, {"deep": [{"password": [word]}], "user": "ann"}):
         with opened() as memory:
-            case = memory.get(memory.add("log in", Trajectory([Step(tool="login", arguments=arguments)])))
+            case = memory.cases.get(memory.add("log in", Trajectory([Step(tool="login", arguments=arguments)])))
         assert isinstance(case.solution, Trajectory)
         step = case.solution.steps[0]
         assert "[secret:password#1]" in step.action
@@ -98,7 +100,7 @@ def test_the_action_of_a_tool_call_holds_no_more_than_its_arguments(word: object
 def test_an_action_of_ones_own_stays():
     step = Step(action="log in as ann", tool="login", arguments={"password": "blue"}, observation="in")
     with opened() as memory:
-        case = memory.get(memory.add("log in", Trajectory([step])))
+        case = memory.cases.get(memory.add("log in", Trajectory([step])))
     assert isinstance(case.solution, Trajectory)
     assert case.solution.steps[0].action == "log in as ann"
     assert case.solution.steps[0].arguments == {"password": "[secret:password#1]"}
@@ -111,7 +113,7 @@ def test_what_stays_is_exactly_what_came():
     ]
     given = Trajectory(steps, answer="the token: 'of'")
     with opened() as memory:
-        case = memory.get(memory.add("find the key", given, metadata={"pass": "ok", "n": 2}))
+        case = memory.cases.get(memory.add("find the key", given, metadata={"pass": "ok", "n": 2}))
     assert case.solution == given
     assert case.metadata == {"pass": "ok", "n": 2}
 
@@ -130,8 +132,8 @@ def test_a_query_with_a_secret_finds_the_case_with_another_one():
 
 def test_the_vectors_are_those_of_the_placeholders():
     with opened() as memory, opened(redact=False) as plain:
-        cases = [memory.get(memory.add(f"use {ONE}", "s")), plain.get(plain.add(f"use {MARK}", "s"))]
-        found = [one.search("use something").cases[0].similarity for one in (memory, plain)]
+        cases = [memory.cases.get(memory.add(f"use {ONE}", "s")), plain.cases.get(plain.add(f"use {MARK}", "s"))]
+        found = [one.cases.search("use something").cases[0].similarity for one in (memory, plain)]
     assert cases[0].query == cases[1].query
     assert np.isclose(*found, atol=1e-6)
 
@@ -139,7 +141,7 @@ def test_the_vectors_are_those_of_the_placeholders():
 def test_pairs_that_differ_in_their_secrets_alone_are_one_case():
     with opened() as memory:
         ids = {memory.add(f"use {secret}", f"send {secret}") for secret in (ONE, TWO, ONE)}
-        (case,) = memory.cases()
+        (case,) = memory.cases.all()
         assert ids == {case.id}
         assert case.copies == 3
 
@@ -147,55 +149,55 @@ def test_pairs_that_differ_in_their_secrets_alone_are_one_case():
 def test_a_replay_changes_nothing_and_a_fingerprint_fits_what_is_stored():
     with opened() as memory:
         recall = memory.recall(f"use {ONE}", episode_id="run")
-        assert memory.finish("run", solution=f"sent {ONE}")
-        (seen,) = memory.pending()
-        assert memory.finish("run", solution=f"sent {ONE}")
-        assert memory.get_episode("run").fingerprint == seen.fingerprint  # type: ignore[union-attr]
-        case_id = memory.confirm("run", seen=seen.fingerprint)
+        assert memory.episodes.finish("run", solution=f"sent {ONE}")
+        (seen,) = memory.episodes.pending()
+        assert memory.episodes.finish("run", solution=f"sent {ONE}")
+        assert memory.episodes.get("run").fingerprint == seen.fingerprint  # type: ignore[union-attr]
+        case_id = memory.review.confirm("run", seen=seen.fingerprint)
         assert memory.reward(recall.episode_id, 1.0, solution=f"sent {ONE}") == case_id
-        assert memory.get(str(case_id)).solution == f"sent {MARK}"
+        assert memory.cases.get(str(case_id)).solution == f"sent {MARK}"
 
 
 def test_a_confirmation_still_fails_if_the_content_has_changed():
     with opened() as memory:
-        episode_id = memory.propose(f"use {ONE}", f"send {ONE}")
-        (seen,) = memory.reported()
+        episode_id = memory.review.propose(f"use {ONE}", f"send {ONE}")
+        (seen,) = memory.review.reported()
         memory.reward(episode_id, 0.5, solution=f"send {TWO} twice", source="agent", overwrite=True)
         with pytest.raises(ContentChanged):
-            memory.confirm(episode_id, seen=seen.fingerprint)
+            memory.review.confirm(episode_id, seen=seen.fingerprint)
 
 
 def test_a_correction_with_the_very_same_text_is_still_refused():
     with opened() as memory:
         case_id = memory.add("a task", f"send {ONE}")
         with pytest.raises(InvalidInput, match="this very solution"):
-            memory.correct(case_id, f"send {ONE}")
+            memory.review.correct(case_id, f"send {ONE}")
 
 
 def test_reward_fn_judges_what_the_agent_really_answered():
     with opened(reward_fn=lambda episode: episode.answer == ONE) as memory:
         with memory.episode("what is the token?") as episode:
             episode.solution = ONE
-        (case,) = memory.cases()
+        (case,) = memory.cases.all()
         assert case.solution == MARK
 
 
 def test_a_text_of_the_greatest_length_stays_one():
     text = "x" * (100_000 - 20) + " password=Abcd3fg9x"
     with opened() as memory:
-        assert len(memory.get(memory.add(text, "s")).query) <= 100_000
+        assert len(memory.cases.get(memory.add(text, "s")).query) <= 100_000
 
 
 def test_an_import_gives_a_changed_task_the_vector_of_its_placeholder(tmp_path: Path):
     with opened(redact=False) as memory:
         memory.add(f"use {ONE}", f"send {ONE}")
-        memory.export(tmp_path / "export.jsonl")
+        memory.data.export(tmp_path / "export.jsonl")
     with opened() as memory:
-        memory.import_(tmp_path / "export.jsonl")
+        memory.data.import_(tmp_path / "export.jsonl")
         case_id = memory.add(f"use {TWO}", f"send {TWO}")
-        (case,) = memory.cases()
+        (case,) = memory.cases.all()
         assert (case.id, case.copies, case.query) == (case_id, 2, f"use {MARK}")
-        assert memory.search(f"use {MARK}").cases[0].similarity == pytest.approx(1.0)
+        assert memory.cases.search(f"use {MARK}").cases[0].similarity == pytest.approx(1.0)
 
 
 # -- what an older version has stored ----------------------------------------------------------------------------------
@@ -204,14 +206,14 @@ def test_an_import_gives_a_changed_task_the_vector_of_its_placeholder(tmp_path: 
 def test_a_secret_that_was_stored_before_is_not_stored_once_more(tmp_path: Path):
     with opened(tmp_path, redact=False) as memory:
         memory.recall(f"use {ONE}", episode_id="run")
-        memory.finish("run", solution=f"sent {ONE}")
+        memory.episodes.finish("run", solution=f"sent {ONE}")
         case_id = memory.add(f"other {ONE}", "wrong", metadata={"by": ONE})
     with opened(tmp_path) as memory:
-        confirmed = memory.get(str(memory.confirm("run", seen=memory.pending()[0].fingerprint)))
+        confirmed = memory.cases.get(str(memory.review.confirm("run", seen=memory.episodes.pending()[0].fingerprint)))
         assert (confirmed.query, confirmed.solution) == (f"use {MARK}", f"sent {MARK}")
-        corrected = memory.get(memory.correct(case_id, "right"))
+        corrected = memory.cases.get(memory.review.correct(case_id, "right"))
         assert (corrected.query, corrected.metadata) == (f"other {MARK}", {"by": MARK})
-        assert memory.search(f"other {MARK}").cases[0].similarity == pytest.approx(1.0)
+        assert memory.cases.search(f"other {MARK}").cases[0].similarity == pytest.approx(1.0)
 
 
 def test_a_namespace_of_before_that_looks_like_a_secret_goes_on_and_no_new_one_begins(tmp_path: Path):
@@ -220,9 +222,9 @@ def test_a_namespace_of_before_that_looks_like_a_secret_goes_on_and_no_new_one_b
     with opened(tmp_path) as memory:
         assert memory.acting(namespace=ONE).recall("a task").cases
         assert memory.acting(namespace=ONE).forget(everything=True).cases == 1
-        assert memory.acting(namespace=ONE).quarantine("eve") == 0
+        assert memory.acting(namespace=ONE).sources.quarantine("eve") == 0
         new = memory.acting(namespace=TWO)
-        for verb in (new.warm, new.refit, lambda: new.recall("a task")):
+        for verb in (new.warm, new.data.refit, lambda: new.recall("a task")):
             with pytest.raises(InvalidInput, match="namespace looks as if it holds a secret"):
                 verb()
     assert TWO.encode() not in (tmp_path / "ledger.sqlite3").read_bytes()
@@ -235,17 +237,16 @@ _ARGUMENTS = {
 }
 
 
-_ELSEWHERE = ("acting", "backup", "close", "end_episode", "export", "import_", "inspect", "note_failure", "shares_engine_with")
+_ELSEWHERE = {
+    *("acting", "close", "inspect", "episodes.conclude"),
+    *(f"data.{name}" for name in ("backup", "export", "import_", "note_failure", "shares_engine_with")),
+}
 
 
 def test_no_verb_makes_a_namespace_whose_name_looks_like_a_secret():
     """Whoever decides about an actor before the first task comes makes the namespace as well."""
-    verbs = {
-        name: verb
-        for name, verb in inspect.getmembers(CascadeMemory, inspect.isfunction)
-        if not name.startswith("_") and name not in _ELSEWHERE
-    }
-    assert {"quarantine", "release", "recall", "add", "forget", "check", "warm"} <= set(verbs)
+    verbs = {name: verb for name, verb in every_verb().items() if name not in _ELSEWHERE}
+    assert {"sources.quarantine", "sources.release", "recall", "add", "forget", "warnings.check", "warm"} <= set(verbs)
     with opened() as memory:
         for name, verb in verbs.items():
             needed = [
@@ -257,12 +258,12 @@ def test_no_verb_makes_a_namespace_whose_name_looks_like_a_secret():
                 {"by_actor": "eve"} if name == "forget" else {}
             )
             with contextlib.suppress(CascadeError):  # most find nothing there
-                found = verb(memory.acting(namespace=TWO), **given)
+                found = verb_of(memory.acting(namespace=TWO), name)(**given)
                 if inspect.iscoroutine(found):
                     asyncio.run(found)
                 elif inspect.isgenerator(found):
                     list(found)
-            assert TWO not in memory.namespaces(), name
+            assert TWO not in memory.data.namespaces(), name
 
 
 # -- the option --------------------------------------------------------------------------------------------------------
@@ -270,12 +271,12 @@ def test_no_verb_makes_a_namespace_whose_name_looks_like_a_secret():
 
 def test_without_redaction_everything_is_stored_as_it_is(tmp_path: Path):
     with opened(tmp_path, redact=False) as memory:
-        case = memory.acting(namespace=ONE).get(
+        case = memory.acting(namespace=ONE).cases.get(
             memory.acting(namespace=ONE).add(f"use {ONE}", f"send {ONE}", metadata={ONE: ONE})
         )
         assert (case.query, case.solution, case.metadata) == (f"use {ONE}", f"send {ONE}", {ONE: ONE})
         memory.recall("task", episode_id=ONE, thread_id=TWO)
-        assert memory.latest(TWO).id == ONE  # type: ignore[union-attr]
+        assert memory.episodes.latest(TWO).id == ONE  # type: ignore[union-attr]
 
 
 def without_names(text: str) -> str:
@@ -295,11 +296,11 @@ def test_a_function_is_asked_about_every_text_and_after_secrets_are_gone(tmp_pat
             episode.solution = Trajectory(
                 [Step(tool="ask", arguments={"Ann Miller": {"n": ["Ann Miller"]}})], answer="Ann Miller"
             )
-        memory.search("Ann Miller again")
-        memory.propose("Ann Miller proposes", "so Ann Miller")
+        memory.cases.search("Ann Miller again")
+        memory.review.propose("Ann Miller proposes", "so Ann Miller")
         case_id = memory.add("another task", "wrong")
-        memory.correct(case_id, "ask Ann Miller", note="Ann Miller said so")
-        memory.note_failure("reward", ValueError("Ann Miller"))
+        memory.review.correct(case_id, "ask Ann Miller", note="Ann Miller said so")
+        memory.data.note_failure("reward", ValueError("Ann Miller"))
         assert memory.health().last_error == "reward: ValueError: <name>"
         memory.sync()
     assert not any(b"Ann Miller" in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
@@ -373,7 +374,7 @@ def test_a_message_that_is_cut_short_shows_no_half_of_a_secret(before: int):
     """Nobody would recognise a token that was cut through, so it goes before the text is cut."""
     text = f"{'a word ' * 20}"[:before] + f" {ONE} {'and more ' * 5}"
     with opened() as memory, pytest.raises(InvalidInput) as moment:
-        memory.cases(since=text)
+        memory.cases.all(since=text)
     with pytest.raises(InvalidInput) as row:
         rules.hex_of(text, "digest")
     for said in (str(moment.value), str(row.value)):

@@ -153,13 +153,13 @@ def headers(session: str) -> list[dict[str, Any]]:
 def test_the_value_of_a_header_is_read_as_in_a_text(given: dict[str, Any]):
     session = Invented(52).of(16)
     with opened() as memory:
-        case = memory.get(memory.add("call", Trajectory([Step(tool="get", arguments=given)])))
+        case = memory.cases.get(memory.add("call", Trajectory([Step(tool="get", arguments=given)])))
         assert isinstance(case.solution, Trajectory)
         assert session not in case.solution.to_json()
         assert "[secret:authorization#1]" in case.solution.to_json()
         assert case.solution.to_json().count("dark") == json.dumps(given).count("dark") * 2  # arguments, and the action
         flat = {name: value for name, value in given.items() if isinstance(value, str)}
-        assert session not in json.dumps(memory.get(memory.add("call", "done", metadata=flat)).metadata)
+        assert session not in json.dumps(memory.cases.get(memory.add("call", "done", metadata=flat)).metadata)
     assert all(may_name_secret(name) for name in flat)
 
 
@@ -167,6 +167,6 @@ def test_what_is_clean_stays_as_it_is():
     metadata = {"password": f"${WORD}", "token": f"@{WORD}", "Cookie": f"sid={WORD}; a=b", "secret": f"see {WORD}"}
     steps = [Step(tool="go", arguments={"metadata": metadata, "password": f"<{WORD}"})]
     with opened() as memory:
-        case = memory.get(memory.add("go", Trajectory(steps), metadata=metadata))
-        again = memory.get(memory.add(case.query, case.solution, metadata=case.metadata))
+        case = memory.cases.get(memory.add("go", Trajectory(steps), metadata=metadata))
+        again = memory.cases.get(memory.add(case.query, case.solution, metadata=case.metadata))
     assert (again.solution, again.metadata) == (case.solution, case.metadata)

@@ -17,7 +17,7 @@ def typed(word: str, *, others: int = 0) -> str:
     steps = [Step(tool="login", arguments={"password": some.of(10)}) for _ in range(others)]
     steps += [Step(tool="login", arguments={"password": word}), Step(action="look", observation=f"then typed {word} again")]
     with CascadeMemory(embedder="hashing", learn="inline") as memory:
-        case = memory.get(memory.add("log in", Trajectory(steps)))
+        case = memory.cases.get(memory.add("log in", Trajectory(steps)))
     assert isinstance(case.solution, Trajectory)
     return case.solution.steps[-1].observation
 

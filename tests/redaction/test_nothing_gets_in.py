@@ -53,7 +53,7 @@ def _reward(memory: CascadeMemory) -> None:
 
 
 def _search(memory: CascadeMemory) -> None:
-    memory.search(f"where is {ALL}?")
+    memory.cases.search(f"where is {ALL}?")
 
 
 def _sessions(memory: CascadeMemory) -> None:
@@ -67,42 +67,42 @@ def _sessions(memory: CascadeMemory) -> None:
 def _runs(memory: CascadeMemory) -> None:
     for status in ("ok", "error", "cancelled"):
         recall = memory.recall(f"run {ALL}")
-        memory.finish(recall.episode_id, solution=_solution(), status="interrupted")
+        memory.episodes.finish(recall.episode_id, solution=_solution(), status="interrupted")
         memory.end(recall.episode_id, solution=ALL, status=status)
 
 
 def _agents(memory: CascadeMemory) -> None:
-    first, second = memory.propose(ALL, ALL, metadata=METADATA), memory.propose(f"again {ALL}", _solution())
-    seen = {one.id: one.fingerprint for one in memory.reported()}
-    memory.confirm(first, seen=seen[first])
-    memory.reject(second, seen=seen[second])
+    first, second = memory.review.propose(ALL, ALL, metadata=METADATA), memory.review.propose(f"again {ALL}", _solution())
+    seen = {one.id: one.fingerprint for one in memory.review.reported()}
+    memory.review.confirm(first, seen=seen[first])
+    memory.review.reject(second, seen=seen[second])
 
 
 def _people(memory: CascadeMemory) -> None:
     case_id = memory.add("a task", "a wrong solution")
-    memory.correct(case_id, f"right: {ALL}", note=ALL[:1_900])
+    memory.review.correct(case_id, f"right: {ALL}", note=ALL[:1_900])
     recall = memory.recall("another task")
     memory.reward(recall.episode_id, 1.0, solution="wrong")
-    memory.correct(recall.episode_id, _solution(), note=EVERY[3].text)
-    memory.undo(next(memory.audit()).id)
+    memory.review.correct(recall.episode_id, _solution(), note=EVERY[3].text)
+    memory.review.undo(next(memory.review.audit()).id)
 
 
 def _errors(memory: CascadeMemory) -> None:
-    memory.note_failure("reward", RuntimeError(ALL))
-    memory.note_failure(f"after {ALL}", RuntimeError("it failed"))
+    memory.data.note_failure("reward", RuntimeError(ALL))
+    memory.data.note_failure(f"after {ALL}", RuntimeError("it failed"))
     for call in (
         lambda: memory.recall("task", episode_id=EVERY[2].text),
         lambda: memory.recall("task", thread_id=EVERY[2].text),
         lambda: memory.acting(actor=EVERY[2].text).recall("task"),
         lambda: memory.acting(namespace=EVERY[2].text).recall("task"),
         lambda: memory.acting(namespace=EVERY[2].text).add("task", "solution"),
-        lambda: memory.acting(namespace=EVERY[2].text).propose("task", "solution"),
+        lambda: memory.acting(namespace=EVERY[2].text).review.propose("task", "solution"),
         lambda: memory.reward(EVERY[2].text, 1.0),
         lambda: memory.reward("unknown", EVERY[2].text),  # type: ignore[arg-type]
         lambda: memory.add("task", "solution", source=EVERY[2].text),
         lambda: memory.add("task", "solution", metadata={f"${EVERY[2].text}": 1}),
         lambda: memory.add("task", "solution", metadata={EVERY[2].text: object()}),  # type: ignore[dict-item]
-        lambda: memory.get(EVERY[2].text),
+        lambda: memory.cases.get(EVERY[2].text),
     ):
         with pytest.raises(CascadeError) as caught:
             call()
@@ -128,8 +128,8 @@ def test_no_byte_of_a_secret_is_in_any_file(write: Write, tmp_path: Path):
         write(memory)
         memory.sync()
         assert found_below(tmp_path) == {}
-        memory.export(tmp_path / "export.jsonl")
-        memory.backup(tmp_path / "backup")
+        memory.data.export(tmp_path / "export.jsonl")
+        memory.data.backup(tmp_path / "backup")
         kept = memory.stats().cases
     assert not kept or (tmp_path / "memory" / "chroma").exists()
     assert found_below(tmp_path) == {}
@@ -147,10 +147,10 @@ def test_an_import_brings_none_in(tmp_path: Path):
         for write in WRITES:
             if write not in (_errors, _sessions):
                 write(memory)
-        memory.export(export)
+        memory.data.export(export)
     assert len(found_in(export.read_bytes())) > 30
     with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline") as memory:
-        assert memory.import_(export) > 20
+        assert memory.data.import_(export) > 20
         memory.sync()
         assert found_below(tmp_path / "memory") == {}
     assert found_below(tmp_path / "memory") == {}
@@ -160,7 +160,7 @@ def test_an_import_brings_none_in(tmp_path: Path):
 def test_a_damaged_or_forged_import_leaves_no_trace_either(field: str, tmp_path: Path):
     with CascadeMemory(embedder="hashing") as memory:
         memory.acting(actor="ann").recall("a task", thread_id="conversation", metadata={"user": "ann"})
-        memory.export(export := tmp_path / "export.jsonl")
+        memory.data.export(export := tmp_path / "export.jsonl")
     header, *lines = export.read_text().splitlines()
     forged = [
         json.dumps({**json.loads(line), field: [EVERY[4].text] if field in ("query", "fields") else EVERY[4].text})
@@ -168,7 +168,7 @@ def test_a_damaged_or_forged_import_leaves_no_trace_either(field: str, tmp_path:
     ]
     with CascadeMemory(tmp_path / "memory", embedder="hashing") as memory:
         with pytest.raises(InvalidInput) as caught:
-            memory.import_([header, *forged])
+            memory.data.import_([header, *forged])
         assert found_in(str(caught.value)) == []
     assert found_below(tmp_path / "memory") == {}
 

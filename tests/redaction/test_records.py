@@ -94,9 +94,9 @@ def _add_many(memory: CascadeMemory, one: _Record) -> None:
 
 
 def _propose(memory: CascadeMemory, one: _Record) -> None:
-    memory.propose(one.query, one.solution, metadata=one.metadata)
-    (seen,) = memory.reported()
-    memory.confirm(seen.id, seen=seen.fingerprint)
+    memory.review.propose(one.query, one.solution, metadata=one.metadata)
+    (seen,) = memory.review.reported()
+    memory.review.confirm(seen.id, seen=seen.fingerprint)
 
 
 def _reward(memory: CascadeMemory, one: _Record) -> None:
@@ -106,8 +106,8 @@ def _reward(memory: CascadeMemory, one: _Record) -> None:
 
 def _finish(memory: CascadeMemory, one: _Record) -> None:
     recall = memory.recall(one.query, metadata=one.metadata)
-    memory.finish(recall.episode_id, solution=one.solution)
-    memory.confirm(recall.episode_id, seen=memory.pending()[0].fingerprint)
+    memory.episodes.finish(recall.episode_id, solution=one.solution)
+    memory.review.confirm(recall.episode_id, seen=memory.episodes.pending()[0].fingerprint)
 
 
 def _session(memory: CascadeMemory, one: _Record) -> None:
@@ -121,11 +121,11 @@ def _import(memory: CascadeMemory, one: _Record) -> None:
     for verb in (_add, _finish, _session):
         with CascadeMemory(embedder="hashing", redact=False, learn="inline") as outside:
             verb(outside, one)
-            exported = Path(str(memory.place)).parent.parent / "outside.jsonl"
-            outside.export(exported, progress=False)
+            exported = Path(str(memory.data.place)).parent.parent / "outside.jsonl"
+            outside.data.export(exported, progress=False)
         lines = exported.read_text(encoding="utf-8").splitlines()
         exported.unlink()
-        memory.import_(lines, progress=False)
+        memory.data.import_(lines, progress=False)
 
 
 _WHOLE: Mapping[str, Callable[[CascadeMemory, _Record], None]] = {
@@ -165,13 +165,13 @@ def _tried(folder: Path, several: list[tuple[str, str, str, str]], caplog: pytes
                 record = _Record(one[1], one[2], one[3], word)
                 record.query += f" in place {number}"
                 _WHOLE[one[0]](memory, record)
-                for episode in [*memory.pending(), *memory.reported()]:
-                    memory.discard(episode.id) if episode.status == "open" else None
+                for episode in [*memory.episodes.pending(), *memory.review.reported()]:
+                    memory.episodes.discard(episode.id) if episode.status == "open" else None
             memory.sync()
-            memory.backup(folder / "backup")
-            memory.export(folder / "export.jsonl", progress=False)
+            memory.data.backup(folder / "backup")
+            memory.data.export(folder / "export.jsonl", progress=False)
             assert memory.recall("log in somewhere").error is None
-            assert memory.find_secrets() == []
+            assert memory.data.find_secrets() == []
         left = {one: _left(folder, word) for one, word in zip(several, words, strict=True)}
     assert {one: files for one, files in left.items() if files} == {}
     assert not any(word in caplog.text for word in words)
@@ -200,11 +200,13 @@ _NAMES: dict[str, Callable[[CascadeMemory], object]] = {
     "namespace of add": lambda memory: memory.acting(namespace=WORD).add("a task", "done", metadata=SAID),
     "actor of add": lambda memory: memory.acting(actor=WORD).add("a task", "done", metadata=SAID),
     "actor of many": lambda memory: memory.acting(actor=WORD).add([("a task", "done", SAID)]),
-    "actor of propose": lambda memory: memory.acting(actor=WORD).propose("a task", "done", metadata=SAID),
-    "actor of quarantine": lambda memory: memory.quarantine(WORD, note=f"password={WORD}"),
-    "by": lambda memory: memory.acting(actor=WORD).quarantine("eve", note=f"password={WORD}"),
+    "actor of propose": lambda memory: memory.acting(actor=WORD).review.propose("a task", "done", metadata=SAID),
+    "actor of quarantine": lambda memory: memory.sources.quarantine(WORD, note=f"password={WORD}"),
+    "by": lambda memory: memory.acting(actor=WORD).sources.quarantine("eve", note=f"password={WORD}"),
     "actor of reward": lambda memory: memory.acting(actor=WORD).reward(memory.recall("a").episode_id, 1.0, metadata=SAID),
-    "actor of correct": lambda memory: memory.acting(actor=WORD).correct(memory.add("a", "b"), "c", note=f"password={WORD}"),
+    "actor of correct": lambda memory: memory.acting(actor=WORD).review.correct(
+        memory.add("a", "b"), "c", note=f"password={WORD}"
+    ),
 }
 
 
@@ -220,14 +222,14 @@ def test_a_name_that_is_announced_as_a_secret_is_refused(name: str, tmp_path: Pa
 
 def test_notes_advice_filters_and_numbers_belong_to_their_record(tmp_path: Path):
     with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
-        memory.correct(memory.add("a task", "wrong"), f"type {WORD}", note=f"password={WORD}")
+        memory.review.correct(memory.add("a task", "wrong"), f"type {WORD}", note=f"password={WORD}")
         mistake = Step(tool="sql", arguments={"q": "SELECT nme FROM t"}, observation="no such column: nme", failed=True)
         memory.recall("name all customers").reward(0.0, solution=[mistake], source="env")
-        (warning,) = memory.warnings()
-        memory.advise(warning.id, f"type {WORD}", note=f"password={WORD}")
-        memory.retire(warning.id, note=f"password={WORD}, and {WORD}")
+        (warning,) = memory.warnings.all()
+        memory.warnings.advise(warning.id, f"type {WORD}", note=f"password={WORD}")
+        memory.warnings.retire(warning.id, note=f"password={WORD}, and {WORD}")
         assert WORD not in memory.recall(f"type {WORD}", where={"password": {"$eq": WORD}}).query
-        pin = memory.get(memory.add("call", "done", metadata={"number": 1234567890, "password": "1234567890"}))
+        pin = memory.cases.get(memory.add("call", "done", metadata={"number": 1234567890, "password": "1234567890"}))
         assert pin.metadata == {"number": "[secret:password#1]", "password": "[secret:password#1]"}
         memory.sync()
     assert _left(tmp_path, WORD) == []
@@ -241,7 +243,7 @@ def test_an_error_that_quotes_what_was_announced_says_nothing_of_it(tmp_path: Pa
         recall = memory.recall("log in", metadata=SAID)
         with pytest.raises(ValueError, match="what is"):
             memory.end(recall.episode_id, solution=f"typed {WORD}")
-        memory.note_failure("reward", ValueError(f"what is {WORD}?"))
+        memory.data.note_failure("reward", ValueError(f"what is {WORD}?"))
         assert WORD not in str(memory.health())
     assert WORD not in caplog.text
     assert _left(tmp_path, WORD) == []
@@ -253,16 +255,16 @@ def test_a_purge_forgets_what_was_announced_and_another_process_never_knew_it(tm
         memory.forget(everything=True, purge=True)
         later = memory.recall("log in", episode_id=recall.episode_id)
         assert later.error is None
-        assert WORD in str(memory.get(str(memory.reward(later.episode_id, 1.0, solution=f"typed {WORD}"))).solution)
+        assert WORD in str(memory.cases.get(str(memory.reward(later.episode_id, 1.0, solution=f"typed {WORD}"))).solution)
 
 
 def test_the_process_that_knows_it_finds_what_a_later_call_has_announced(tmp_path: Path):
     """The task was stored before anybody knew that it holds a secret; its case has a placeholder."""
     with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
         recall = memory.recall(f"log in with {WORD}", metadata={"seen": f"typed {WORD}"})
-        case = memory.get(str(memory.reward(recall.episode_id, 1.0, solution=f"password={WORD}")))
+        case = memory.cases.get(str(memory.reward(recall.episode_id, 1.0, solution=f"password={WORD}")))
         assert WORD not in f"{case.query} {case.solution} {case.metadata}"
-        places = {(one.where, one.id) for one in memory.find_secrets()}
+        places = {(one.where, one.id) for one in memory.data.find_secrets()}
     assert {("episode task", recall.episode_id), ("episode metadata", recall.episode_id)} <= places
 
 
@@ -270,9 +272,9 @@ def test_two_secrets_of_an_episode_never_share_a_number():
     one, two = Invented(93).of(12), Invented(94).of(12)
     with CascadeMemory(embedder="hashing", learn="inline") as memory:
         recall = memory.recall("log in", metadata={"password": one})
-        case = memory.get(str(memory.reward(recall.episode_id, 1.0, solution=f"password={two}, not {one}")))
+        case = memory.cases.get(str(memory.reward(recall.episode_id, 1.0, solution=f"password={two}, not {one}")))
         assert case.solution == "password=[secret:password#2], not [secret:password#1]"
-        written = memory.get(memory.add("see [secret:password#1]", f"password={two}"))
+        written = memory.cases.get(memory.add("see [secret:password#1]", f"password={two}"))
         assert written.solution == "password=[secret:password#2]"
 
 

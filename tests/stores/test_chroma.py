@@ -104,19 +104,19 @@ def test_beyond_the_exact_range_chroma_answers_and_a_new_case_is_found_at_once(t
     with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
         memory.add([(f"task {i} {i * i}", f"s{i}") for i in range(300)])
         memory.sync()
-        exact = [case.solution for case in memory.search("task 17 289", k=5).cases]
+        exact = [case.solution for case in memory.cases.search("task 17 289", k=5).cases]
         monkeypatch.setattr(state_of(memory).index, "exact_limit", 10)
         asked: list[int] = []
         mirror = engine_of(memory).parts.mirror
         assert mirror is not None
         nearest = mirror.nearest_ids
         monkeypatch.setattr(mirror, "nearest_ids", lambda name, vector, k: asked.append(k) or nearest(name, vector, k))
-        assert [case.solution for case in memory.search("task 17 289", k=5).cases] == exact
+        assert [case.solution for case in memory.cases.search("task 17 289", k=5).cases] == exact
         assert asked
         memory.add("a brand new task", "new")
-        assert memory.search("a brand new task").cases[0].solution == "new"
-        memory.forget(memory.search("task 17 289").cases[0].id)
-        assert memory.search("task 17 289").cases[0].solution != "s17"
+        assert memory.cases.search("a brand new task").cases[0].solution == "new"
+        memory.forget(memory.cases.search("task 17 289").cases[0].id)
+        assert memory.cases.search("task 17 289").cases[0].solution != "s17"
 
 
 @pytest.mark.slow
@@ -189,7 +189,7 @@ def test_a_rebuild_that_fails_anywhere_is_done_again(folder: Path, at: str):
         before = sys.getprofile()
         try:
             sys.setprofile(profiler)
-            memory.rebuild()
+            memory.data.rebuild()
         except _SoftLimit:
             sys.setprofile(before)
         memory.add("cool some mug", "fridge")

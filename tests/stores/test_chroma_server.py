@@ -54,11 +54,11 @@ def test_the_server_holds_every_case_and_nothing_stands_in_the_folder(tmp_path: 
         memory.add([(f"task {i}", f"s{i}") for i in range(50)])
         memory.sync()
         assert _fed(memory) == 50
-        case = memory.search("task 7").cases[0].id
+        case = memory.cases.search("task 7").cases[0].id
         memory.forget(case)
         memory.sync()
         assert _fed(memory) == 49
-        assert all(check.ok for check in memory.examine())
+        assert all(check.ok for check in memory.data.examine())
         assert memory.health().chroma == "clean"
     assert not (tmp_path / "memory" / "chroma").exists()
     with _open(tmp_path / "memory", server) as memory:
@@ -74,7 +74,7 @@ def test_two_memories_on_one_server_do_not_see_each_other(tmp_path: Path, server
         one.sync()
         two.sync()
         assert (_fed(one), _fed(two)) == (1, 2)
-        one.backup(tmp_path / "copy")
+        one.data.backup(tmp_path / "copy")
         with _open(tmp_path / "copy", server) as copy:
             copy.add("another", "case")
             copy.sync()
@@ -91,11 +91,11 @@ def test_recall_goes_on_while_the_server_is_away_and_feeding_catches_up(tmp_path
         memory.sync()
         assert engine_of(memory).feeder is not None
         assert engine_of(memory).feeder.covered  # recall asks the server now
-        assert memory.search("task 7").cases[0].solution == "s7"
+        assert memory.cases.search("task 7").cases[0].solution == "s7"
         server.stop()
         began = time.perf_counter()
         for i in range(20):
-            assert memory.search(f"task {i}").cases[0].solution == f"s{i}"
+            assert memory.cases.search(f"task {i}").cases[0].solution == f"s{i}"
         assert time.perf_counter() - began < 5
         memory.add("while it was away", "kept")
         with pytest.raises(StoreError, match="Nothing is lost"):
@@ -104,7 +104,7 @@ def test_recall_goes_on_while_the_server_is_away_and_feeding_catches_up(tmp_path
         server.start()
         memory.sync()
         assert _fed(memory) == 61
-        assert memory.search("while it was away").cases[0].solution == "kept"
+        assert memory.cases.search("while it was away").cases[0].solution == "kept"
 
 
 @pytest.mark.slow
@@ -149,7 +149,7 @@ def test_a_follower_asks_the_server_too(tmp_path: Path, server: Server):
             mirror = engine_of(memory).parts.mirror
             nearest = mirror.nearest_ids
             mirror.nearest_ids = lambda *a: asked.append(1) or nearest(*a)
-            print(memory.health().chroma, memory.search("task 7").cases[0].solution, len(asked))
+            print(memory.health().chroma, memory.cases.search("task 7").cases[0].solution, len(asked))
         """
     )
     with _open(tmp_path / "memory", server) as memory:
@@ -172,7 +172,7 @@ def test_a_purge_deletes_the_collections_and_says_what_is_the_servers_business(t
         assert _fed(memory) == 1
         engine_of(memory).parts.mirror.prepare("default", np.ones(384, np.float32))  # type: ignore[union-attr]
         found = engine_of(memory).parts.mirror.nearest_ids("default", np.ones(384, np.float32), 5)  # type: ignore[union-attr]
-        assert found == [memory.search("bob's task").cases[0].id]
+        assert found == [memory.cases.search("bob's task").cases[0].id]
 
 
 @pytest.mark.long
@@ -191,7 +191,7 @@ def test_a_server_that_hangs_holds_nobody_up(tmp_path: Path, server: Server, mon
             worst = 0.0
             for i in range(30):
                 began = time.perf_counter()
-                assert memory.search(f"task {i}").cases[0].solution == f"s{i}"
+                assert memory.cases.search(f"task {i}").cases[0].solution == f"s{i}"
                 worst = max(worst, time.perf_counter() - began)
             assert worst < 3  # one recall waited for a second, nobody after it
             mirror.recover()

@@ -147,7 +147,7 @@ def test_a_memory_works_with_its_vectors_in_a_file(tmp_path, monkeypatch: pytest
             with memory.episode(f"task {i} of kind {i % 9} again") as episode:
                 assert episode.cases
                 episode.reward(1.0)
-        memory.forget(memory.search("task 7 of kind 7").cases[0].id)
-        assert all(check.ok for check in memory.examine())
+        memory.forget(memory.cases.search("task 7 of kind 7").cases[0].id)
+        assert all(check.ok for check in memory.data.examine())
     with CascadeMemory(tmp_path / "memory", embedder="hashing") as memory:
-        assert memory.search("task 8 of kind 8").cases[0].solution == "solution 8"
+        assert memory.cases.search("task 8 of kind 8").cases[0].solution == "solution 8"

@@ -183,7 +183,7 @@ def _used(memory: CascadeMemory, name: str) -> str:
     """Write and read; return what was wrong."""
     try:
         case = memory.add(f"afterwards {name}", "it works", metadata={"afterwards": name})
-        found = memory.get(case)
+        found = memory.cases.get(case)
         return "" if found is not None and found.solution == "it works" else "what was just written cannot be read"
     except BaseException as error:
         return f"{type(error).__name__}: {error}"
@@ -308,7 +308,7 @@ class Run:
         memory.sync()
         for said in self._books.lost(memory):
             self._complain(said, None)
-        for check in memory.examine():
+        for check in memory.data.examine():
             if not check.ok:
                 self._complain(f"examine: {check.name}: {check.detail}", None)
 

@@ -133,7 +133,7 @@ FAULTS = (
         'elif steps and message.type in ("human", "tool"):',
     ),
     Fault("langchain/run_tree.py", "return found is None or not found.root.over", "return found is None or found.root.over"),
-    Fault("langchain/nodes.py", 'memory.note_failure("recall", error)', "pass"),
+    Fault("langchain/nodes.py", 'memory.data.note_failure("recall", error)', "pass"),
     Fault("lazy.py", 'if (error.name or "").split(".")[0] not in optional:', "if False:"),
     Fault(
         "learning/warning_value.py", "if worth >= _BEYOND_DOUBT and tally.warned", "if worth >= _BEYOND_DOUBT or tally.warned"

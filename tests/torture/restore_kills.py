@@ -41,7 +41,7 @@ while True:
 def _made(folder: Path) -> None:
     with CascadeMemory(folder / "memory", embedder="hashing", learn="off") as memory:
         memory.add([(f"task {i} of kind {i % 9}", "s" * 1_500) for i in range(_CASES)], progress=False)
-        memory.backup(folder / "good")
+        memory.data.backup(folder / "good")
         memory.add([(f"another {i}", "t" * 3_000) for i in range(_CASES)], progress=False)  # so a restore makes it smaller
 
 

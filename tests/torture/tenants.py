@@ -115,7 +115,7 @@ def recalled(memory: CascadeMemory, i: int) -> float:
 def reopened(place: Path | str, tenants: int) -> dict[str, Any]:
     """Look whether every case, every outcome and every tenant is there."""
     with CascadeMemory(place, embedder="hashing") as memory:
-        stats, names = memory.stats(everywhere=True), memory.namespaces()
+        stats, names = memory.stats(everywhere=True), memory.data.namespaces()
     successes = EPISODES // 2
     missing = (
         abs(tenants - len(names)) + abs(tenants * EPISODES - stats.rewards) + abs(tenants * (CASES + successes) - stats.cases)

@@ -57,10 +57,10 @@ def fill(place: str, pipe: int) -> None:
 def state(memory: CascadeMemory) -> State:
     """Return what people would notice: the cases, whose they are, the episodes and their rewards, what was decided."""
     stats = memory.stats()
-    cases = sorted([case.query, str(case.solution), case.actor, case.shown, case.succeeded] for case in memory.cases())
-    sources = sorted([row.actor, row.episodes, row.outcomes] for row in memory.sources())
-    decided = [[entry.action, entry.note] for entry in memory.audit()]
-    return [cases, sources, decided, stats.episodes, stats.rewards, len(memory.expired(why="evicted"))]
+    cases = sorted([case.query, str(case.solution), case.actor, case.shown, case.succeeded] for case in memory.cases.all())
+    sources = sorted([row.actor, row.episodes, row.outcomes] for row in memory.sources.all())
+    decided = [[entry.action, entry.note] for entry in memory.review.audit()]
+    return [cases, sources, decided, stats.episodes, stats.rewards, len(memory.cases.expired(why="evicted"))]
 
 
 def undo(place: str, purge: bool, pipe: int) -> None:
@@ -79,10 +79,10 @@ def look(place: str, purge: bool, again: bool, pipe: int) -> None:
             memory.forget(by_actor=POISONER, purge=purge)
         memory.sync()
         # What is looked at is a copied folder: its Chroma is not trusted, and built anew when it is needed.
-        checks = [check for check in memory.examine() if not (check.ok or check.detail.startswith(CHANGED))]
+        checks = [check for check in memory.data.examine() if not (check.ok or check.detail.startswith(CHANGED))]
         wrong = [f"{check.name}: {check.detail}" for check in checks]
         after = state(memory)
-        if f"{HONEST} has the question" not in str(memory.search(f"{HONEST} has the question 3", k=3).cases):
+        if f"{HONEST} has the question" not in str(memory.cases.search(f"{HONEST} has the question 3", k=3).cases):
             wrong.append("a search does not find what is there")
     if again and purge:
         found = [file.name for file in Path(place).rglob("*") if file.is_file() and b"mallory says" in file.read_bytes()]

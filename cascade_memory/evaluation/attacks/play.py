@@ -129,7 +129,7 @@ class _Game:
 
     def columns(self) -> dict[str, Any]:
         """Return what was measured, over the honest episodes."""
-        stopped = [entry for entry in self._memory.audit(newest_first=False) if entry.action == "quarantine"]
+        stopped = [entry for entry in self._memory.review.audit(newest_first=False) if entry.action == "quarantine"]
         bad = {self._attackers.actor(turn) for turn in range(len(self._stream.queries)) if self._attackers.is_malicious(turn)}
         return {
             **{name: "".join("01"[mark] for mark in marks) for name, marks in self._marks.items()},

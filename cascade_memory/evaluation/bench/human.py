@@ -115,7 +115,7 @@ class HelpedPlay:
             self._memory.reward(recall.episode_id, attempt.success, solution=attempt.answer)
             return Step(attempt, shown=bool(recall.cases))
         self._advantage.append(not attempt.success)  # whether the attempt would have failed
-        self._memory.discard(recall.episode_id)  # no case was used, so there is nothing to learn
+        self._memory.episodes.discard(recall.episode_id)  # no case was used, so there is nothing to learn
         self._memory.add(query, self._truths[place])
         return Step(Attempt(True, self._truths[place]), shown=False)
 

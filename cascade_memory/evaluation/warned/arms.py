@@ -29,7 +29,7 @@ def listener_of(
     clearly more similar. The rule of places cannot be part of this sieve: a call names its place, and at the start there is no
     call yet.
     """
-    found = memory.warnings(near=query) if arm.shown else []
+    found = memory.warnings.all(near=query) if arm.shown else []
     active = [one for one in found if one.state == "active"]
     task = embedder.embed([query])[0]
     sieved = (one for one in active if not book.is_contradicted(one, task, embedder.embed([one.query])[0]))
@@ -41,9 +41,9 @@ def listener_of(
 def _asking(memory: Memory, book: Book, episode_id: str) -> Ask:
     def ask(act: Act) -> Told | None:
         if act.tool is None:
-            advice = memory.check(episode_id, act.action, done=act.done)
+            advice = memory.warnings.check(episode_id, act.action, done=act.done)
         else:
-            advice = memory.check(episode_id, tool=act.tool, arguments=act.arguments, done=act.done)
+            advice = memory.warnings.check(episode_id, tool=act.tool, arguments=act.arguments, done=act.done)
         return None if advice is None else _told(advice.warning, book)
 
     return ask

@@ -1,4 +1,4 @@
-"""Warnings: what failed runs are blamed for, and what people decide about it."""
+"""``memory.warnings``: what failed runs are blamed for, and what people decide about it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ from cascade_memory.engine.door import Incoming
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.warning_request import CheckRequest, StepsSoFar
 from cascade_memory.errors import InvalidInput
-from cascade_memory.memory.standing import StandingVerbs
+from cascade_memory.memory.bound import Bound
+from cascade_memory.memory.explaining import explained
 from cascade_memory.memory.threads import in_thread
 from cascade_memory.redaction.marking import cut_short
 
 
-class WarningVerbs(StandingVerbs):
-    """The verbs that concern warnings. A warning is made of all failures at the same step; nobody writes it by hand."""
+@explained
+class Warnings(Bound):
+    """Warnings of known failures. A warning is made of all failures at the same step; nobody writes it by hand."""
 
-    # -- at the action -----------------------------------------------------------------------------------------------
+    # -- at the action ---------------------------------------------------------------------------------------------------
 
     def check(
         self,
@@ -57,7 +59,7 @@ class WarningVerbs(StandingVerbs):
         >>> memory = CascadeMemory(embedder="hashing")
         >>> mistake = Step(tool="sql", arguments={"q": "SELECT nme FROM t"}, observation="no such column: nme", failed=True)
         >>> memory.recall("name all customers").reward(0.0, solution=[mistake], source="env")
-        >>> memory.check(memory.recall("count the customers").episode_id, tool="sql", arguments={"q": "SELECT 1"})
+        >>> memory.warnings.check(memory.recall("count the customers").episode_id, tool="sql", arguments={"q": "SELECT 1"})
         """
         request = self._check_request(episode_id, action, tool, arguments, done, call_id)
         return self._engine.warnings.check(request)
@@ -100,16 +102,16 @@ class WarningVerbs(StandingVerbs):
             deadline=self._deadline,
         )
 
-    # -- looking -----------------------------------------------------------------------------------------------------
+    # -- looking ---------------------------------------------------------------------------------------------------------
 
-    def warnings(self, *, near: str | None = None, k: int | None = None) -> list[FailureWarning]:
+    def all(self, *, near: str | None = None, k: int | None = None) -> list[FailureWarning]:
         """Return the warnings of a namespace: the latest first, or with ``near=`` those of the most similar tasks.
 
         >>> from cascade_memory import CascadeMemory, Step
         >>> memory = CascadeMemory(embedder="hashing")
         >>> mistake = Step(tool="sql", arguments={"q": "SELECT nme FROM t"}, observation="no such column: nme", failed=True)
         >>> memory.recall("name all customers").reward(0.0, solution=[mistake], source="env")
-        >>> [(one.tool, one.happened, one.times, one.state) for one in memory.warnings()]
+        >>> [(one.tool, one.happened, one.times, one.state) for one in memory.warnings.all()]
         [('sql', 'no such column: nme', 1, 'active')]
         """
         engine, name = self._caught_up(), self._namespace
@@ -119,25 +121,25 @@ class WarningVerbs(StandingVerbs):
         found = engine.warnings.all(name, near=vector)
         return found if k is None else found[: check_k(k)]
 
-    def get_warning(self, warning_id: str) -> FailureWarning | None:
+    def get(self, warning_id: str) -> FailureWarning | None:
         """Return one warning as it is now; None if there is none with this id: it goes with the last of its failures.
 
         >>> from cascade_memory import CascadeMemory, Step
         >>> memory = CascadeMemory(embedder="hashing")
         >>> mistake = Step(tool="sql", arguments={"q": "SELECT nme FROM t"}, observation="no such column: nme", failed=True)
         >>> memory.recall("name all customers").reward(0.0, solution=[mistake], source="env")
-        >>> memory.get_warning(memory.warnings()[0].id).happened
+        >>> memory.warnings.get(memory.warnings.all()[0].id).happened
         'no such column: nme'
         """
         return self._caught_up().warnings.one(self._namespace, check_id(warning_id, "warning_id"))
 
-    # -- deciding ----------------------------------------------------------------------------------------------------
+    # -- deciding --------------------------------------------------------------------------------------------------------
 
     def retire(self, warning_id: str, *, note: str | None = None) -> bool:
         """Never show a warning again; return whether that changed anything. ``restore_warning`` and ``undo`` show it again."""
         return self._decide_warning("retire", warning_id, note, retired=True)
 
-    def restore_warning(self, warning_id: str, *, note: str | None = None) -> bool:
+    def restore(self, warning_id: str, *, note: str | None = None) -> bool:
         """Show a retired warning again, whatever its record says; return whether that changed anything."""
         return self._decide_warning("restore", warning_id, note, retired=False)
 
@@ -154,10 +156,10 @@ class WarningVerbs(StandingVerbs):
         >>> memory = CascadeMemory(embedder="hashing")
         >>> mistake = Step(tool="sql", arguments={"q": "SELECT nme FROM t"}, observation="no such column: nme", failed=True)
         >>> memory.recall("name all customers").reward(0.0, solution=[mistake], source="env")
-        >>> (warning,) = memory.warnings()
-        >>> memory.acting(actor="ann").advise(warning.id, "the column is called name")
+        >>> (warning,) = memory.warnings.all()
+        >>> memory.acting(actor="ann").warnings.advise(warning.id, "the column is called name")
         True
-        >>> memory.warnings()[0].advice
+        >>> memory.warnings.all()[0].advice
         'the column is called name'
         """
         record = self._open().parts.door.record()

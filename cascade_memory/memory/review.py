@@ -1,37 +1,70 @@
-"""What people do to a memory: verdicts, corrections, pinned and hidden cases, the audit log, and undo."""
+"""``memory.review``: what people decide about episodes, the audit log, and undo."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from cascade_memory.cycle.retain import new_case
-from cascade_memory.domain.actions import AuditEntry, Before, NewAction, check_different
+from cascade_memory.domain.actions import AuditEntry, NewAction, check_different
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.digests import digest
-from cascade_memory.domain.episode import TRUSTED_SOURCES, Episode
-from cascade_memory.domain.provenance import Wanted
-from cascade_memory.domain.records import Settlement, Unkept
-from cascade_memory.domain.trajectory import Solution
+from cascade_memory.domain.episode import Episode
+from cascade_memory.domain.metadata import MetadataValue
+from cascade_memory.domain.trajectory import Solution, Step
 from cascade_memory.domain.trust import ByWhom
-from cascade_memory.domain.validation import check_id, check_reward
+from cascade_memory.domain.validation import check_id, check_k, check_reward
+from cascade_memory.domain.viewed import Page
 from cascade_memory.engine.door import Incoming
 from cascade_memory.engine.engine import Engine
-from cascade_memory.engine.request import Judgement
-from cascade_memory.engine.settling import settlement
 from cascade_memory.errors import ContentChanged, UnknownCase
 from cascade_memory.insight.doubt import informative, is_asked_about
-from cascade_memory.memory.paging import AT_ONCE, through_pages
-from cascade_memory.memory.viewing import Viewing
+from cascade_memory.memory import curation
+from cascade_memory.memory.bound import Bound
+from cascade_memory.memory.explaining import explained
+from cascade_memory.memory.paging import AT_ONCE, page_of, place_of, through_pages
+from cascade_memory.memory.settling import Settling
 
 
-class ActionVerbs(Viewing):
+@explained
+class Review(Bound):
     """The verbs of people. Each is on disk when it returns, together with its entry in the audit log.
 
     ``memory.acting(actor="ann")`` says who does it. Nothing that an agent writes decides that.
     """
 
-    # -- verdicts ----------------------------------------------------------------------------------------------------
+    # -- verdicts --------------------------------------------------------------------------------------------------------
+
+    def to_judge(self, *, rate: float = 1.0) -> Iterator[Episode]:
+        """Iterate over the episodes that wait for a person's verdict, those first from which a verdict teaches most.
+
+        An episode waits if only its agent has judged it, or if its run has ended and nobody has judged it. A verdict teaches
+        most where the predicted success of what was shown is near 1/2, and where the nearest cases have different solutions.
+
+        Args:
+            rate: The share of all episodes about which people are asked (the paper's revision rate). The id of an episode
+                decides, so that all processes agree, and a greater rate asks about the same episodes and more.
+        """
+        share = check_reward(rate, "rate")
+        doubts = self._caught_up().parts.ledger.actions.doubts(self._namespace_id())
+        asked = [one for one in doubts if is_asked_about(one.episode_id, share)]
+        asked.sort(key=informative, reverse=True)  # equal ones stay in order of age
+        return self._waiting([one.episode_id for one in asked])
+
+    def _waiting(self, ids: Sequence[str]) -> Iterator[Episode]:
+        for episode_id in ids:
+            found = self._episode(episode_id)
+            if found is not None and found.waits_for_a_verdict:
+                yield found
+
+    def reported(self) -> list[Episode]:
+        """Return the episodes judged only by the agent itself, oldest first: nothing is learned from them.
+
+        ``reward(episode.id, 1.0, source="human", confirms=episode.fingerprint)`` confirms one: the agent's solution is stored,
+        unless the agent has reported a different one since.
+        """
+        ledger = self._open().parts.ledger
+        return ledger.episodes.listed(self._namespace_id(), status="settled", source="agent")
 
     def confirm(
         self,
@@ -50,9 +83,9 @@ class ActionVerbs(Viewing):
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
-        >>> episode_id = memory.propose("cool some mug", "put it into the fridge")
-        >>> (waiting,) = memory.to_judge()
-        >>> case_id = memory.acting(actor="ann").confirm(waiting.id, seen=waiting.fingerprint)
+        >>> episode_id = memory.review.propose("cool some mug", "put it into the fridge")
+        >>> (waiting,) = memory.review.to_judge()
+        >>> case_id = memory.acting(actor="ann").review.confirm(waiting.id, seen=waiting.fingerprint)
         >>> memory.recall("cool some mug").cases[0].id == case_id
         True
         """
@@ -96,10 +129,10 @@ class ActionVerbs(Viewing):
         >>> memory = CascadeMemory(embedder="hashing", learn="inline")
         >>> recall = memory.recall("cool some mug")
         >>> wrong = memory.reward(recall.episode_id, 1.0, solution="put it into the oven")
-        >>> right = memory.acting(actor="ann").correct(recall.episode_id, "put it into the fridge")
+        >>> right = memory.acting(actor="ann").review.correct(recall.episode_id, "put it into the fridge")
         >>> memory.recall("cool some mug").cases[0].solution
         'put it into the fridge'
-        >>> memory.acting(actor="ann").undo(next(memory.audit()).id)
+        >>> memory.acting(actor="ann").review.undo(next(memory.review.audit()).id)
         >>> memory.recall("cool some mug").cases[0].solution
         'put it into the oven'
         """
@@ -109,7 +142,7 @@ class ActionVerbs(Viewing):
         came = record.take(solution=solution, note=note)
         checked = came.solved
         case: Case | None = None
-        found = self.get_episode(id)
+        found = self._episode(id)
         if found is None:
             stored = engine.parts.ledger.cases.by_id([id], engine.namespace_id(name))
             if not stored and seen is not None:
@@ -119,7 +152,7 @@ class ActionVerbs(Viewing):
             case = stored[0]
             _check_as_seen(case, seen)
             check_different(checked, case.solution, f"case {id!r}")
-            found = None if case.episode_id is None else self.get_episode(case.episode_id)
+            found = None if case.episode_id is None else self._episode(case.episode_id)
         by = self._by(record)
         action = NewAction(
             kind="correct",
@@ -135,7 +168,7 @@ class ActionVerbs(Viewing):
             _check_as_seen(found, seen)
         if found.solution is not None:
             check_different(checked, found.solution, f"episode {found.id!r}")
-        made = self._settle(
+        made = Settling._of(self).settle(
             engine,
             episode_id=found.id,
             namespace=name,
@@ -175,7 +208,7 @@ class ActionVerbs(Viewing):
         return made
 
     def _judged(self, episode: Episode, value: float, seen: str, kind: str, by: ByWhom) -> str | None:
-        return self._settle(
+        return Settling._of(self).settle(
             self._open(),
             episode_id=episode.id,
             namespace=episode.namespace,
@@ -188,74 +221,49 @@ class ActionVerbs(Viewing):
             record=self._open().parts.door.record(episode.id),
         )
 
-    def to_judge(self, *, rate: float = 1.0) -> Iterator[Episode]:
-        """Iterate over the episodes that wait for a person's verdict, those first from which a verdict teaches most.
+    def propose(
+        self,
+        query: str,
+        solution: Solution | Sequence[Step],
+        *,
+        metadata: Mapping[str, MetadataValue] | None = None,
+    ) -> str:
+        """Record a task that an agent solved without a recall; it becomes a case once somebody confirms it.
 
-        An episode waits if only its agent has judged it, or if its run has ended and nobody has judged it. A verdict teaches
-        most where the predicted success of what was shown is near 1/2, and where the nearest cases have different solutions.
-
-        Args:
-            rate: The share of all episodes about which people are asked (the paper's revision rate). The id of an episode
-                decides, so that all processes agree, and a greater rate asks about the same episodes and more.
-        """
-        share = check_reward(rate, "rate")
-        doubts = self._caught_up().parts.ledger.actions.doubts(self._namespace_id())
-        asked = [one for one in doubts if is_asked_about(one.episode_id, share)]
-        asked.sort(key=informative, reverse=True)  # equal ones stay in order of age
-        return self._waiting([one.episode_id for one in asked])
-
-    def _waiting(self, ids: Sequence[str]) -> Iterator[Episode]:
-        for episode_id in ids:
-            found = self.get_episode(episode_id)
-            if found is not None and found.waits_for_a_verdict:
-                yield found
-
-    # -- cases -------------------------------------------------------------------------------------------------------
-
-    def pin(self, case_id: str) -> bool:
-        """Keep a case whatever happens: ``max_cases`` never evicts it, and it never expires. Return whether that is new.
-
-        ``forget`` and ``correct`` still remove it. Pinned cases count towards ``max_cases``, so others make room for them.
-        """
-        return self._flag("pin", case_id)
-
-    def unpin(self, case_id: str) -> bool:
-        """Let a pinned case be evicted and expire again, like any other one; return whether it was pinned."""
-        return self._flag("unpin", case_id)
-
-    def hide(self, case_id: str) -> bool:
-        """Never show a case: no recall and no search returns it or counts it as a candidate. Return whether that is new.
-
-        It is still listed and exported, neither evicted nor expired, and does not count towards ``max_cases``. If agents
-        succeed with the same solution of the same task again, it stays hidden. ``unhide`` shows it again.
+        Returns the id of its episode, which ``reported()`` lists. A namespace holds 1,000 such episodes, or 32 MiB of text.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
-        >>> case_id = memory.add("cool some mug", "put it into the oven")
-        >>> memory.acting(actor="ann").hide(case_id)
-        True
-        >>> memory.search("cool some mug").cases, memory.get(case_id).hidden
-        ((), True)
-        >>> [(entry.action, entry.actor, entry.can_undo) for entry in memory.audit()]
-        [('hide', 'ann', True), ('add', None, False)]
+        >>> episode_id = memory.review.propose("cool some mug", "put it into the fridge")
+        >>> (seen,) = memory.review.reported()
+        >>> case_id = memory.reward(seen.id, 1.0, source="human", confirms=seen.fingerprint)
+        >>> memory.cases.get(case_id).solution
+        'put it into the fridge'
         """
-        return self._flag("hide", case_id)
-
-    def unhide(self, case_id: str) -> bool:
-        """Show a case again that a person has hidden; return whether one had.
-
-        A case of an actor in quarantine stays out: ``release`` the actor, or ``pin`` the case.
-        """
-        return self._flag("unhide", case_id)
-
-    def _flag(self, kind: str, case_id: str) -> bool:
         engine = self._open()
-        action = NewAction(kind=kind, actor=self._who())
-        done = engine.parts.ledger.actions.flag(self._namespace_id(), check_id(case_id, "case_id"), action)
-        engine.learn_soon()
-        return done
+        record = engine.parts.door.record()
+        came = record.take(query=query, solution=solution, metadata=metadata)
+        name, by, checked = self._new_in(record), self._by(record), came.solved
 
-    # -- the audit log -----------------------------------------------------------------------------------------------
+        def write(number: int) -> str:
+            opens = curation.proposal(engine, number, came.query, checked, metadata=came.metadata, by=by)
+            record.keep_for(str(opens.episode_id))
+            Settling._of(self).settle(
+                engine,
+                episode_id=(episode_id := str(opens.episode_id)),
+                namespace=name,
+                value=1.0,
+                source="agent",
+                solution=checked,
+                by=by,
+                record=record,
+                opens=opens,
+            )
+            return episode_id
+
+        return curation.in_namespace(engine, name, write)
+
+    # -- the audit log ---------------------------------------------------------------------------------------------------
 
     def audit(self, *, newest_first: bool = True) -> Iterator[AuditEntry]:
         """Iterate over what people did, newest first: who did what to which case or episode, and whether it can be undone.
@@ -270,6 +278,12 @@ class ActionVerbs(Viewing):
             return self._open().parts.ledger.actions.page(namespace_id, AT_ONCE, after=after, newest_first=newest_first)
 
         return through_pages(read)
+
+    def page(self, *, after: str | None = None, limit: int = 50) -> Page[AuditEntry]:
+        """Return a page of the audit log, newest first, and where the next one begins."""
+        limit, start = check_k(limit, "limit"), None if after is None else place_of(after)[1]
+        found = self._open().parts.ledger.actions.page(self._namespace_id(), limit + 1, after=start, newest_first=True)
+        return page_of(found, limit)
 
     def undo(self, entry_id: str) -> None:
         """Take an action back: a verdict, ``pin``, ``unpin``, ``hide``, ``unhide``, ``quarantine`` or ``release``.
@@ -286,42 +300,7 @@ class ActionVerbs(Viewing):
             ledger.actions.undo(namespace_id, action)
             engine.learn_soon()
         else:
-            engine.reward(self._as_before(taken.before, action, taken.subject, name))
-
-    def _as_before(self, before: Before, action: NewAction, episode_id: str, namespace: str) -> Judgement:
-        """Return the outcome that counts again, as somebody has reported it."""
-        return Judgement(
-            episode_id=episode_id,
-            namespace=namespace,
-            value=before.value,
-            source=before.source,
-            solution=before.solution,
-            case_text=self._case_text,
-            record=self._open().parts.door.record(episode_id),
-            metadata=before.metadata,
-            overwrite=True,
-            unkept=None if before.retained else cast("Unkept", before.unkept or "below"),
-            waits=before.source not in TRUSTED_SOURCES and before.source not in self._retain_from,
-            action=action,
-            actor=before.actor,
-            channel=before.channel,
-        )
-
-    def _counting_again(self, wanted: Wanted, namespace: str) -> list[Settlement]:
-        """Prepare the outcomes that count again when a source is undone that has replaced them."""
-        engine = self._open()
-        namespace_id = engine.namespace_id(namespace)
-        found = engine.parts.ledger.forgetting.coming_back(namespace_id, wanted) if namespace_id else []
-        prepared = list[Settlement]()
-        for one in found:
-            if one.before is None:
-                continue
-            action = NewAction(kind="undo", takes_back=one)
-            try:
-                prepared.append(settlement(engine, self._as_before(one.before, action, one.subject, namespace)))
-            except Exception as error:  # noqa: BLE001 - its value counts again; an odd row must not keep a source from being undone
-                engine.note_failure("undo", error)
-        return prepared
+            engine.reward(Settling._of(self).as_before(taken.before, action, taken.subject, name))
 
 
 def _check_as_seen(found: Episode | Case, seen: str | None) -> None:

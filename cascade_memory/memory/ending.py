@@ -1,0 +1,174 @@
+"""How the run of an episode ends: ``reward_fn`` judges it, or it waits, or it is closed without a label."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from cascade_memory.domain.episode import Episode, check_source
+from cascade_memory.domain.trajectory import Solution, check_solution
+from cascade_memory.domain.trust import ByWhom
+from cascade_memory.domain.validation import check_id, check_reward, check_word
+from cascade_memory.errors import ContentChanged, UnknownEpisode
+from cascade_memory.memory.bound import Bound
+from cascade_memory.memory.settling import Settling
+from cascade_memory.memory.threads import in_reward_thread, soon_in_reward_thread
+from cascade_memory.memory.verdict import aask, ask, blame, source_of
+
+
+class Ending(Bound):
+    """Ends episodes."""
+
+    def end(
+        self,
+        episode_id: str,
+        *,
+        solution: Solution | Sequence[Any] | None = None,
+        status: str = "ok",
+        follow_up: bool = False,
+    ) -> float | None:
+        """Say that a run is over, and let ``reward_fn`` judge it; return the reward, or None if there is no verdict yet.
+
+        ``status`` is "ok", "error" (``reward_fn`` is asked, and may still judge) or "cancelled" (nobody is asked). Without a
+        verdict, a run that ended with "ok" stays pending and keeps its solution for a later ``reward``; any other run is
+        censored. An episode that is no longer open (because of a replay or an earlier verdict) is left unchanged, unless the
+        run was a ``follow_up`` to the same task: ``reward_fn`` then judges the longer solution, and replaces its own verdict.
+        """
+        episode = self._ending(episode_id, status, follow_up=follow_up)
+        return None if episode is None else self.judge(episode, solution=solution, status=status)
+
+    def judge(self, episode: Episode, *, solution: Solution | Sequence[Any] | None = None, status: str = "ok") -> float | None:
+        """Do what ``end`` does for an episode that was just read and still takes a verdict."""
+        checked = None if solution is None else check_solution(solution)
+        value = None
+        try:
+            if self._reward_fn is not None and status != "cancelled":
+                value = _checked(ask(self._reward_fn, _as_judged(episode, status, checked)))
+        except Exception as error:
+            blame(error)
+            raise
+        finally:
+            reward = self._conclude(episode, value, status, checked)
+        return reward
+
+    async def aend(
+        self,
+        episode_id: str,
+        *,
+        solution: Solution | Sequence[Any] | None = None,
+        status: str = "ok",
+        follow_up: bool = False,
+    ) -> float | None:
+        """Do what ``end`` does without blocking the event loop; an async ``reward_fn`` runs in this loop.
+
+        If it is cancelled before there is a verdict, so is the run: its episode is censored.
+        """
+        checked = None if solution is None else check_solution(solution)
+        episode, value = None, None
+        try:
+            episode = await in_reward_thread(functools.partial(self._ending, episode_id, status, follow_up=follow_up))
+            if self._reward_fn is not None and status != "cancelled" and episode is not None:
+                value = _checked(await aask(self._reward_fn, _as_judged(episode, status, checked)))
+        except Exception as error:
+            if episode is not None:
+                blame(error)
+                await in_reward_thread(functools.partial(self._conclude, episode, None, status, checked))
+            raise
+        except BaseException as error:
+            import asyncio  # slow to load, and loaded by whoever cancels
+
+            abandon = functools.partial(self.abandon, episode_id)
+            if isinstance(error, asyncio.CancelledError):
+                await in_reward_thread(abandon)
+            else:  # a coroutine that is thrown away may wait for nothing
+                soon_in_reward_thread(abandon)
+            raise
+        if episode is None:
+            return None
+        return await in_reward_thread(functools.partial(self._conclude, episode, value, status, checked))
+
+    def abandon(self, episode_id: str) -> None:
+        """Censor an episode if its run may still go on: the run was cancelled, or was never finished."""
+        found = self._episode(episode_id)
+        if found is not None and found.under_way:
+            self.discard(episode_id)
+
+    def discard(self, episode_id: str) -> bool:
+        """Close an open episode without a label: it was cancelled, or nobody will judge it. Return whether it was open."""
+        engine = self._open()
+        name = self._namespace
+        found = self._episode(episode_id)
+        if found is None:
+            raise UnknownEpisode(f"there is no episode {episode_id!r} in namespace {name!r}")
+        closed = engine.parts.ledger.episodes.close([found.id], "censored")
+        engine.learn_soon()
+        return bool(closed)
+
+    def finish(
+        self,
+        episode_id: str,
+        *,
+        solution: Solution | Sequence[Any] | None = None,
+        status: str = "ok",
+    ) -> bool:
+        """Record how a run ended before anybody has judged it: a later ``reward``, from any process, stores this solution.
+
+        The status "interrupted" means that the run waits for somebody and will go on. The record survives a killed process.
+        If the episode is not open, this method changes nothing and returns False.
+        """
+        status = check_word(status, ("ok", "error", "interrupted"), "status")
+        episode_id = check_id(episode_id, "episode_id")
+        checked = None if solution is None else self._open().parts.door.record(episode_id).solution(solution)
+        return self._caught_up(episode_id).parts.ledger.episodes.finish(episode_id, self._namespace_id(), status, checked)
+
+    def _ending(self, episode_id: str, status: str, *, follow_up: bool = False) -> Episode | None:
+        check_word(status, ("ok", "error", "cancelled"), "status")
+        episode = self._episode(episode_id)
+        if episode is None or episode.status == "open" or episode.has_only_agents_word:
+            return episode
+        if self._reward_fn is None or not (follow_up and status == "ok" and episode.status == "settled"):
+            return None
+        return episode if episode.source == source_of(self._reward_fn) else None
+
+    def _conclude(self, episode: Episode, value: float | None, status: str, solution: Solution | None) -> float | None:
+        if value is not None and self._reward_fn is not None:
+            source = check_source(source_of(self._reward_fn))
+            confirms = episode.fingerprint if solution is None else None
+            try:
+                engine = self._caught_up(episode.id)
+                record = engine.parts.door.record(episode.id)
+                Settling._of(self).settle(
+                    engine,
+                    episode_id=episode.id,
+                    namespace=episode.namespace,
+                    value=value,
+                    source=source,
+                    solution=None if solution is None else record.solution(solution),
+                    overwrite=episode.status == "settled" and not episode.has_only_agents_word,  # a follow-up, see ``end``
+                    confirms=confirms,
+                    record=record,
+                    by=ByWhom(self._actor, episode.channel),
+                )
+            except ContentChanged as error:  # the agent has reported something else since, and nobody has judged that
+                self._note_failure("reward", error)
+                return None
+            return value
+        if episode.status != "open":
+            return None  # the agent's own report stays until somebody else judges
+        if status == "ok":
+            self.finish(episode.id, solution=solution)
+        else:
+            self.discard(episode.id)
+        return None
+
+
+def _checked(verdict: float | bool | None) -> float | None:
+    return None if verdict is None else check_reward(verdict)
+
+
+def _as_judged(episode: Episode, status: str, solution: Solution | None) -> Episode:
+    # The verdict and the stored case must be about the same solution.
+    judged = episode.solution if solution is None else solution
+    return dataclasses.replace(episode, status="error" if status == "error" else episode.status, solution=judged)
