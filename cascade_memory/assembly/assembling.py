@@ -20,11 +20,12 @@ from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.parts import Parts
 from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger.sqlite import SQLiteLedger
-from cascade_memory.ports.embedder import Embedder
 from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.solution_matcher import SolutionMatcher
 from cascade_memory.snapshots import SnapshotStore
 from cascade_memory.stores.index import TieredIndex
+
+_OURS = ("auto", "light", "similarity", "random")  # rankers that are no model
 
 
 def in_ram(settings: Settings) -> Engine:
@@ -87,17 +88,17 @@ def _parts(ledger: Ledger, settings: Settings) -> Parts:
         hindsight=hindsight,
         vigilance=Vigilance() if settings.vigilance is None else settings.vigilance,
         warnings=settings.warnings,
-        direct=_is_direct(embedder, settings),
+        embeds_at_once=type(embedder) is HashingEmbedder,
+        ranks_at_once=_ranks_at_once(settings),
         door=Door(settings.redact),
         index=lambda dimension, _: TieredIndex(dimension),
         snapshots=SnapshotStore(None),
     )
 
 
-def _is_direct(embedder: Embedder, settings: Settings) -> bool:
-    """Say whether a recall calls nothing that could hang: no model, and no object that the user passed."""
-    rankers = (settings.ranker, settings.shadow or "auto")
-    return type(embedder) is HashingEmbedder and all(one in ("auto", "light", "similarity", "random") for one in rankers)
+def _ranks_at_once(settings: Settings) -> bool:
+    """Say whether choosing calls nothing that could hang: no model, and no object that the user passed."""
+    return all(one in _OURS for one in (settings.ranker, settings.shadow or "auto"))
 
 
 def _matcher(matcher: Matcher | str) -> SolutionMatcher:

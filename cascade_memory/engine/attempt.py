@@ -1,4 +1,9 @@
-"""Runs a recall on its own thread and waits for it no longer than the deadline: the embedder that it calls may hang."""
+"""Lets a recall end by its deadline, whatever hangs: a model is called on another thread, and waited for no longer.
+
+All else of a recall stays on its caller's thread, where what it works with is in the processor's cache: there it can only wait
+for locks, which have a time limit of their own. A ranker that is somebody else's may hang as well, so with one, and where a
+filter may keep the database busy, the whole recall is made on the other thread.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +41,7 @@ class Attempt:
         self.doing = "the memory"
         self.found: Recall | None = None
         self._ends = None if deadline is None else time.monotonic() + deadline
+        self.apart = False  # it has a thread of its own, which nobody waits for beyond the deadline
         self._undecided = deque((True,))  # the thread that takes the one item decides: show the cases, or give up
 
     def show(self, found: Recall) -> float | None:
@@ -48,6 +54,15 @@ class Attempt:
             raise DeadlinePassed("the caller of this recall has given up waiting")
         return None if self._ends is None else min(self._ends - time.monotonic(), _SHARE * (self.deadline or 0.0)) * _MARGIN
 
+    @property
+    def left(self) -> float | None:
+        """The seconds until the deadline; None if there is none."""
+        return None if self._ends is None else max(0.0, self._ends - time.monotonic())
+
+    def missed(self) -> DeadlinePassed:
+        """Return the error that says what did not answer in time."""
+        return DeadlinePassed(f"{self.doing} did not answer within the deadline of {self.deadline:g} s")
+
     def decide(self) -> bool:
         """Decide for both threads; return False if the other thread has decided already."""
         try:
@@ -58,7 +73,7 @@ class Attempt:
     def give_up(self) -> Recall:
         """Return what was found, although it is still being written down; raise if nothing was found in time."""
         if self.decide():
-            raise DeadlinePassed(f"{self.doing} did not answer within the deadline of {self.deadline:g} s")
+            raise self.missed()
         assert self.found is not None
         self.leave()
         return unrecorded(self.found, DeadlinePassed("the disk did not answer within the deadline"))
@@ -79,8 +94,9 @@ def unrecorded(found: Recall, error: Exception) -> Recall:
 class Attempts:
     """Runs recalls with a deadline, and keeps track of those that hang."""
 
-    def __init__(self, *, direct: bool) -> None:
-        self._direct = direct  # no foreign code is called, so a recall can only wait for locks
+    def __init__(self, *, embeds_at_once: bool, ranks_at_once: bool) -> None:
+        # The embedder, or the ranker, is our own code and no model: it cannot hang.
+        self._embeds_at_once, self._ranks_at_once = embeds_at_once, ranks_at_once
         self._stuck: list[Job[Any]] = []
         self._counting = threading.Lock()
 
@@ -103,14 +119,26 @@ class Attempts:
     def _made(self, deadline: float | None, work: Callable[[Attempt], Recall], attempt: Attempt, *, light: bool) -> Recall:
         if deadline is None:
             return work(attempt)
-        if self._direct and light:
+        if self._ranks_at_once and light:
             with patience(_SHARE * deadline):
                 return work(attempt)
+        attempt.apart = True
         job = self._begun(lambda: work(attempt), _SHARE * deadline)
         if job.wait(deadline):
             return job.result()
         self.note_stuck(job)
         return attempt.give_up()
+
+    def embed(self, attempt: Attempt, work: Callable[[], T]) -> T:
+        """Call the embedder: on another thread if it may hang, unless the whole attempt has one of its own."""
+        left = attempt.left
+        if left is None or self._embeds_at_once or attempt.apart:
+            return work()
+        job = self._begun(work, left)
+        if job.wait(left):
+            return job.result()
+        self.note_stuck(job)
+        raise attempt.missed()
 
     def load(self, deadline: float | None, work: Callable[[], object], what: str) -> None:
         """Do work that is done only once, such as loading a model. It may exceed the deadline, but not ``_LOADING`` seconds."""

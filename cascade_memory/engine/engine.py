@@ -61,14 +61,14 @@ class Engine:
         self.matcher = CarefulMatcher(parts.matcher, self.note_failure)
         self.learning: Learning = learn
         self._limits = limits
-        self.floor = Floor(parts.ledger, parts.embedder, at_once=parts.direct or isinstance(parts.embedder, LoadsModel))
+        self.floor = Floor(parts.ledger, parts.embedder, at_once=parts.embeds_at_once or isinstance(parts.embedder, LoadsModel))
         self._decider = Decider(parts, candidates, self.floor, self.note_failure)
         self._pid = os.getpid()
         self.failures: Counter[str] = Counter()
         self.last_error: str | None = None
         self.totals: dict[str, Totals] = {}  # what recalls have cost so far, by namespace
         self.recording = Recording(parts.ledger, self.note_failure)
-        self.attempts = Attempts(direct=parts.direct)
+        self.attempts = Attempts(embeds_at_once=parts.embeds_at_once, ranks_at_once=parts.ranks_at_once)
         self.signing = Signing(parts.ledger.facts)
         self.alarms = Alarms()
         self._prepared = not isinstance(parts.embedder, LoadsModel)
@@ -321,7 +321,7 @@ class Engine:
         spent = Spent(totals)
         attempt.doing = f"the embedder {parts.embedder.identity!r}"
         began = time.perf_counter()
-        vector = self.embed([request.query])[0]
+        vector = self.attempts.embed(attempt, lambda: self.embed([request.query])[0])
         spent.embed = time.perf_counter() - began
         attempt.doing = "the memory"
         if time.monotonic() >= self._follower.due:

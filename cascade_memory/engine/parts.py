@@ -52,7 +52,8 @@ class Parts:
     hindsight: bool
     vigilance: Vigilance = field(default_factory=Vigilance)
     warnings: WarningOptions | None = None  # None: no action is checked, and no failure is kept
-    direct: bool = False  # embedder and ranker are our own and cannot hang, so no thread is needed
+    embeds_at_once: bool = False  # the embedder is our own and no model, so it cannot hang, and needs no thread
+    ranks_at_once: bool = False  # the same of the ranker and the shadow
     door: Door = field(default_factory=Door)  # through which all texts come in
     index: Callable[[int, str], CaseIndex]  # (dimension, namespace)
     snapshots: Snapshots

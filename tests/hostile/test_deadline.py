@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -199,6 +200,19 @@ def test_without_a_deadline_a_recall_takes_what_it_takes_on_its_own_thread():
     with CascadeMemory(embedder=embedder, deadline=None) as memory:
         memory.recall("task")
     assert set(seen) == {threading.current_thread()}
+
+
+def test_only_the_embedder_is_called_on_another_thread(caplog: pytest.LogCaptureFixture):
+    embedder, seen = Mine(), []
+    embedder.embed = lambda texts: seen.append(threading.get_ident()) or HashingEmbedder().embed(texts)  # type: ignore[method-assign]
+    with CascadeMemory(embedder=embedder) as memory, caplog.at_level(logging.INFO, "cascade_memory.engine.engine"):
+        memory.recall("task")
+        seen.clear()
+        caplog.clear()
+        memory.recall("another task")
+        assert len(seen) == 1
+        assert seen[0] != threading.get_ident()
+        assert [record.thread for record in caplog.records] == [threading.get_ident()]
 
 
 @pytest.mark.parametrize("error", [ConnectionError("away"), RecursionError("deep"), InvalidInput("mine"), AssertionError()])
