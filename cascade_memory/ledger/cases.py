@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from cascade_memory.domain.validation import GREATEST
 from cascade_memory.ledger import action_log, case_states, failures, numbering, room, running, set_aside
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.filters import ADDITIONS, CASES, keep_fields
+from cascade_memory.ledger.known_cases import Known, known_of
 from cascade_memory.ledger.rows import (
     KEYS,
     SET_VECTOR,
@@ -49,6 +50,12 @@ def note(connection: Connection, namespace: int, kind: str, ref: int, case_id: s
     connection.execute("INSERT INTO change (namespace, kind, ref, id) VALUES (?, ?, ?, ?)", (namespace, kind, ref, case_id))
 
 
+def note_both(connection: Connection, namespace: int, first: tuple[str, int], second: tuple[str, int]) -> None:
+    """Append two lines to the log of changes, in this order."""
+    rows = "(?, ?, ?), (?, ?, ?)"
+    connection.execute(f"INSERT INTO change (namespace, kind, ref) VALUES {rows}", (namespace, *first, namespace, *second))
+
+
 def solution_id(connection: Connection, namespace: int, digest: str) -> int:
     """Return the id of a distinct solution; create it if necessary."""
     new = "INSERT INTO solution (namespace, digest) VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING id"
@@ -65,28 +72,6 @@ def trust_of(level: int, shown: Sequence[int]) -> tuple[str, list[int]]:
     return f"coalesce(({worse}), ?)", [*shown, level, level]
 
 
-class Known(NamedTuple):
-    """What is asked before a case is stored, together with other things that the transaction reads."""
-
-    same: Sequence[Any]  # the case with the same query and solution
-    displaced: Sequence[Any]  # expired cases that it replaces
-
-
-def known_of(connection: Connection, case: NewCase) -> Known:
-    """Ask what is known of a case."""
-    pair = (case.namespace, case.pair_key)
-    return Known(
-        same=connection.execute(
-            f"""SELECT cases.key, id, case_text.solution, hidden & {case_states.QUARANTINED} FROM cases
-                LEFT JOIN case_text ON case_text.key = cases.key WHERE namespace = ? AND pair = ?""",
-            pair,
-        ).fetchall(),
-        displaced=connection.execute(
-            "SELECT key FROM expired WHERE (namespace = ? AND pair = ?) OR id = ?", (*pair, case.id)
-        ).fetchall(),
-    )
-
-
 def insert(
     connection: Connection,
     case: NewCase,
@@ -96,17 +81,19 @@ def insert(
     run: float | None = None,
     seen: Sequence[int] = (),
     by: tuple[str | None, str | None] | None = None,
+    *,
+    tells: bool = True,
 ) -> tuple[int, str, bool]:
     """Store a case and return (key, id, whether it is new); an existing (query, solution) pair is only counted.
 
     ``packed`` is its solution, if that was packed already; ``episode`` is the key of the episode that the case came from, and
     ``seen`` are the keys of the cases that were shown there. It is trusted no more than these and its source are. ``by`` is who
-    made it, and the door, if that is not what the case itself says.
+    made it, and the door, if that is not what the case itself says. Without ``tells``, the caller writes the line of the log.
     """
     trust, levels = trust_of(LEVELS[case.source], seen)
     known = known or known_of(connection, case)
     run = running.now(connection) if run is None else run
-    same, (kind, text) = next(iter(known.same), None), packed or pack_solution(case.solution)
+    same, (kind, text) = known.same, packed or pack_solution(case.solution)
     if same is not None:
         connection.execute(
             f"""UPDATE cases SET copies = copies + (CASE WHEN copies < {GREATEST} THEN 1 ELSE 0 END), verified_at = ?,
@@ -118,10 +105,11 @@ def insert(
         if same[3]:  # it is in quarantine, and a person may vouch for it now
             case_states.follow(connection, same[0])
         return int(same[0]), str(same[1]), False
-    if known.displaced:
-        set_aside.remove(connection, [key for (key,) in known.displaced])
+    if displaced := known.displaced:
+        set_aside.remove(connection, displaced)
     known_solution, (actor, channel) = (case.namespace, case.solution_key), (case.actor, case.channel) if by is None else by
-    connection.execute("INSERT INTO solution (namespace, digest) VALUES (?, ?) ON CONFLICT DO NOTHING", known_solution)
+    if not known.has_solution:
+        connection.execute("INSERT INTO solution (namespace, digest) VALUES (?, ?) ON CONFLICT DO NOTHING", known_solution)
     (key,) = connection.execute(
         f"""INSERT INTO cases (id, namespace, query, head, solution, pair, source, episode, created_at, novelty, verified_at,
              verified_run, actor, channel, trust, hidden)
@@ -148,7 +136,8 @@ def insert(
     ).fetchone()
     insert_rest(connection, case.namespace, key, (kind, text), pack_floats(case.vector), case.metadata)
     _note_addition(connection, key, case, None)
-    note(connection, case.namespace, CASE_ADDED, key)
+    if tells:
+        note(connection, case.namespace, CASE_ADDED, key)
     return key, case.id, True
 
 

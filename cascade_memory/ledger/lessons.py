@@ -28,12 +28,14 @@ from cascade_memory.ports.policy import Feedback, Slate
 
 # The vector of a recall's query, if that is also its episode's query.
 _VECTOR = "(SELECT vector FROM episode_vector WHERE episode_vector.key = recall.episode AND recall.query IS NULL)"
-_ROW = "recall.key, candidates, groups, chosen, numbers, {features}, {context}, shown, agreement, {vector}, {encoder}"
-FEEDBACK_COLUMNS = _ROW.format(features="features", context="context", vector=_VECTOR, encoder="encoder")
+_ROW = """recall.key, recall.candidates, recall.groups, recall.chosen, recall.numbers, recall.{features}, recall.{context},
+  recall.shown, recall.agreement, {vector}, {encoder}"""
+FEEDBACK_COLUMNS = _ROW.format(features="features", context="context", vector=_VECTOR, encoder="recall.encoder")
 _SHADOW_COLUMNS = _ROW.format(features="shadow_numbers", context="shadow_context", vector=_VECTOR, encoder="''")
 # A solution and its task, as far as their words are compared; as bytes, since somebody may have edited them.
 _TEXTS = "CAST(cases.head AS BLOB), CAST(substr(cases.query, 1, 2000) AS BLOB)"
 _Vote: TypeAlias = "tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]"
+_OF_OUTCOME = 5  # columns of an outcome before those of its recall
 _OPINION = 2  # columns of shadow_numbers before the features
 
 
@@ -126,20 +128,19 @@ def _of_outcome(connection: Connection, outcome: int, shadow: str | None) -> lis
 
     With ``shadow``, return the recalls that this shadow policy saw, as it saw them.
     """
-    row = connection.execute(
-        f"""SELECT outcome.episode, value, outcome.source, cases.solution, {_TEXTS}
-           FROM outcome LEFT JOIN cases ON cases.key = outcome.cases_key AND cases.episode = outcome.episode
-           WHERE outcome.key = ? AND learns = 1 AND withdrawn_at IS NULL""",
-        (outcome,),
-    ).fetchone()
-    if row is None:
-        return []
-    episode, value, source, *retained = row
     columns, built = (FEEDBACK_COLUMNS, feedback) if shadow is None else (_SHADOW_COLUMNS, _shadow_feedback)
-    where, values = ("", (episode,)) if shadow is None else ("AND shadow = ?", (episode, shadow))
-    recalls = connection.execute(
-        f"SELECT {columns} FROM recall WHERE episode = ? AND kind = 'recall' {where} ORDER BY key", values
+    seen, values = ("", ()) if shadow is None else ("AND recall.shadow = ?", (shadow,))
+    rows = connection.execute(
+        f"""SELECT value, outcome.source, cases.solution, {_TEXTS}, {columns}
+           FROM outcome LEFT JOIN cases ON cases.key = outcome.cases_key AND cases.episode = outcome.episode
+           JOIN recall ON recall.episode = outcome.episode AND recall.kind = 'recall' {seen}
+           WHERE outcome.key = ? AND learns = 1 AND withdrawn_at IS NULL ORDER BY recall.key""",
+        (*values, outcome),
     ).fetchall()
+    if not rows:
+        return []
+    value, source, *retained = rows[0][:_OF_OUTCOME]
+    recalls = [row[_OF_OUTCOME:] for row in rows]
     trust = weight_of(source)
     lessons = usable(recalls, lambda recall: built(recall, value, trust / len(recalls), trust))
     if retained[0] is None:

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from cascade_memory.domain.actions import NewAction, Taken
 from cascade_memory.domain.episode import TRUSTED_SOURCES
-from cascade_memory.domain.records import SETTLED, Column, Settled, Settlement, Unsettled
+from cascade_memory.domain.records import CASE_ADDED, SETTLED, Column, Settled, Settlement, Unsettled
 from cascade_memory.domain.signed import Signed
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, TicketRefused, UnknownEpisode
 from cascade_memory.ledger import blaming, caps, case_states, cases, episode_states, failures, redeeming, verdicts
+from cascade_memory.ledger.before_settling import read_before, unsettled_rows
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.episodes import read_episode
@@ -44,22 +45,9 @@ class Settling:
     def unsettled(self, episode_id: str, namespace: int | None) -> Unsettled:
         """Return an episode that is about to be settled; raise if it does not exist or belongs to another namespace."""
         with self.connections.read() as connection:
-            recalls = connection.execute(
-                """SELECT key, groups, numbers FROM recall
-                   WHERE episode = (SELECT key FROM episode WHERE id = ?) AND kind = 'recall' ORDER BY key""",
-                (episode_id,),
-            ).fetchall()
+            rows = unsettled_rows(connection, episode_id)
             kinds = self._asked_kinds(connection, episode_id)
-            row = connection.execute(
-                """SELECT episode.key, episode.namespace, query, episode_vector.vector,
-                     coalesce(attempt.solution_kind, outcome.solution_kind), coalesce(attempt.solution, outcome.solution),
-                     attempt.solution IS NULL AND outcome.solution IS NOT NULL AND agents_words = 1,
-                     EXISTS (SELECT 1 FROM checked WHERE checked.episode = episode.key)
-                   FROM episode LEFT JOIN episode_vector ON episode_vector.key = episode.key
-                   LEFT JOIN attempt ON attempt.episode = episode.key
-                   LEFT JOIN outcome ON outcome.episode = episode.key AND withdrawn_at IS NULL WHERE id = ?""",
-                (episode_id,),
-            ).fetchone()
+            row = rows[0] if rows else None
             if row is None or namespace not in (None, row[1]):  # one answer for both: it says nothing of other namespaces
                 raise UnknownEpisode(
                     f"there is no episode {episode_id!r} here; recall() opens one and returns its id, and a reward goes to the "
@@ -73,8 +61,8 @@ class Settling:
                 solution=solution_if_readable(row[4], row[5]),
                 agents_words=bool(row[6]),
                 checked=bool(row[7]),
-                groups={key: unpack_ints(groups) for key, groups, _ in recalls},
-                similarity={key: _similarity(numbers) for key, _, numbers in recalls},
+                groups={key: unpack_ints(groups) for *_, key, groups, _ in rows if key is not None},
+                similarity={key: _similarity(numbers) for *_, key, _, numbers in rows if key is not None},
                 kinds=None if kinds is None else {group: (digest, kind) for group, digest, kind in kinds},
             )
 
@@ -93,13 +81,8 @@ class Settling:
 
 def settled(connection: Connection, new: Settlement) -> Settled:
     """Record an outcome within a transaction."""
-    same = None if new.case is None else cases.known_of(connection, new.case)
-    shown = connection.execute(
-        """SELECT candidates, chosen FROM recall WHERE episode = (SELECT key FROM episode WHERE id = ?) AND shown = 1
-           ORDER BY recall.key""",
-        (new.episode_id,),
-    ).fetchall()
-    episode, status, of_episode, asked_by = _row_of(connection, new.episode_id)
+    before = read_before(connection, new)
+    episode, status, asked_by, same = before.key, before.status, before.asked_by, before.known
     if new.ticket is not None and not _redeems(connection, new, new.ticket, episode):
         return Settled(episode_id=new.episode_id, changed=False, case_id=_case_of(connection, episode))
     taken = _takes_back(new)
@@ -113,31 +96,33 @@ def settled(connection: Connection, new: Settlement) -> Settled:
     if new.action is not None:
         verdicts.prepare(connection, new.namespace, new.action, current, episode, new.episode_id)
     reported = _reported(connection, new, episode)
-    metadata = _metadata(connection, new, of_episode, None if current is None else current["key"])
+    metadata = _metadata(connection, new, before.metadata, None if current is None else current["key"])
     lost: failures.Lost = ()
     if current is not None:
         lost, same = _replaced(connection, new, current, asked_by), None  # the same case may have gone with the outcome
-    case_key, case_id, packed = None, None, pack_solution(new.solution)
-    keys = count_use(connection, shown, new.value, sign=1, unkept=new.unkept)
+    case_key, case_id, is_new, packed = None, None, False, pack_solution(new.solution)
+    keys = count_use(connection, before.shown, new.value, sign=1, unkept=new.unkept)
     if new.case is not None:
         by_hand = new.action is not None and _is_by_hand(connection, new.action, episode)
         by = (new.actor, new.channel) if by_hand or asked_by[0] is None else asked_by
         seen = () if by_hand else keys
         case = new.case if new.case.metadata == metadata else dataclasses.replace(new.case, metadata=metadata)
-        before = case_states.gone(case, current, taken)
-        case = case_states.under_its_id(connection, case, before)
+        gone = case_states.gone(case, current, taken)
+        case = case_states.under_its_id(connection, case, gone)
         packed_case = packed if case.solution is new.solution else None
-        case_key, case_id, is_new = cases.insert(connection, case, packed_case, episode, same, seen=seen, by=by)
-        case_states.decide_again(connection, new.namespace, case_id, before if is_new else None)
+        case_key, case_id, is_new = cases.insert(
+            *(connection, case, packed_case, episode, same, before.run), seen=seen, by=by, tells=gone is not None
+        )
+        case_states.decide_again(connection, new.namespace, case_id, gone if is_new else None)
+        is_new = is_new and gone is None
     by_agent = new.source not in TRUSTED_SOURCES
     outcome = _written(connection, new, episode, case_key, metadata, packed)
-    blaming.settle(connection, new, episode, outcome, keys, lost)
+    blaming.settle(connection, new, episode, outcome, keys, lost, is_checked=before.is_checked)
     _label(connection, new)
     episode_states.settle(connection, episode, at=new.at, source=new.source, reported=reported)
-    if not by_agent:  # a recorded run end stays beside the agent's report until somebody else judges
+    if before.has_attempt and not by_agent:  # a recorded run end stays beside the agent's report until somebody else judges
         _end_attempt(connection, episode, by_another=new.actor not in (None, asked_by[0]))
-    if taken is None:  # otherwise the log says that another one was withdrawn, after which all is learned again
-        cases.note(connection, new.namespace, SETTLED, outcome)
+    _tell(connection, new.namespace, case_key if is_new else None, outcome if taken is None else None)
     if new.action is not None:
         verdicts.conclude(connection, new, new.action, episode, outcome, current, case_id)
     return Settled(
@@ -169,13 +154,17 @@ def _whose(actor: str | None, channel: str | None, asked_by: tuple[str | None, s
     return asked_by if actor is None and asked_by[0] is not None else (actor, channel)
 
 
-def _row_of(connection: Connection, episode_id: str) -> tuple[int, str, str | None, tuple[str | None, str | None]]:
-    """Return the key, the status and the metadata of an episode that was there a moment ago, and who asked, by which door."""
-    query = "SELECT key, status, metadata, actor, channel FROM episode WHERE id = ?"
-    found = connection.execute(query, (episode_id,)).fetchone()
-    if found is None:
-        raise UnknownEpisode(f"episode {episode_id!r} was just forgotten")
-    return found[0], found[1], found[2], (found[3], found[4])
+def _tell(connection: Connection, namespace: int, added: int | None, settled: int | None) -> None:
+    """Write the lines of the log: of a new case, and of the outcome.
+
+    Without an outcome, an older one came back: the log says that another one was withdrawn, after which all is learned again.
+    """
+    if added is not None and settled is not None:
+        cases.note_both(connection, namespace, (CASE_ADDED, added), (SETTLED, settled))
+    elif added is not None:
+        cases.note(connection, namespace, CASE_ADDED, added)
+    elif settled is not None:
+        cases.note(connection, namespace, SETTLED, settled)
 
 
 def _redeems(connection: Connection, new: Settlement, ticket: Signed, episode: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,9 @@ from cascade_memory.ledger import numbering
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.filters import EPISODES, keep_fields
 from cascade_memory.ledger.rows import (
+    KEYS,
     SET_VECTOR,
+    executed_for,
     float_blobs,
     int_blobs,
     metadata_if_readable,
@@ -47,8 +50,11 @@ class Recalling:
 
 def recorded(connection: Connection, entry: RecallRecord) -> Any:
     """Store a recall within a transaction; return its key."""
-    numbering.check(connection, entry.namespace)
-    episode, first_query = _episode(connection, entry) if entry.episode_id is not None else (None, None)
+    if entry.episode_id is None:
+        numbering.check(connection, entry.namespace)
+        episode = first_query = None
+    else:
+        episode, first_query = _episode(connection, entry)
     query = None if first_query == entry.query else entry.query
     (key,) = connection.execute(
         """INSERT INTO recall (id, episode, namespace, query, kind, k, at, policy, policy_version, encoder, shown,
@@ -103,14 +109,16 @@ def _episode(connection: Connection, entry: RecallRecord) -> tuple[int, str]:
     """Return the key and the query of the recall's episode; open the episode if it is new."""
     # Nobody else knows the id of an episode that this recall opens. Any other one may be there already.
     known = "" if entry.opens_episode else "ON CONFLICT DO NOTHING"
-    opened = connection.execute(
-        f"""INSERT INTO episode (id, namespace, query, thread, arm, holdout, status, opened_at, actor, channel)
-            VALUES (?, ?, ?, ?, ?, ?, 'open', ?, ?, ?) {known} RETURNING key""",
-        (
-            *(entry.episode_id, entry.namespace, entry.query, entry.thread, entry.arm, entry.holdout, entry.at),
-            *(entry.actor, entry.channel),
-        ),
-    ).fetchone()
+    values = (entry.episode_id, entry.namespace, entry.query, entry.thread, entry.arm, entry.holdout, entry.at)
+    try:
+        opened = connection.execute(
+            f"""INSERT INTO episode (id, namespace, query, thread, arm, holdout, status, opened_at, actor, channel)
+                VALUES (?, ?, ?, ?, ?, ?, 'open', ?, ?, ?) {known} RETURNING key""",
+            (*values, entry.actor, entry.channel),
+        ).fetchone()
+    except sqlite3.IntegrityError:  # an episode refers to its namespace, so SQLite has looked for it already
+        numbering.check(connection, entry.namespace)
+        raise
     if opened is not None:
         (key,) = opened
         connection.execute(SET_VECTOR.format("episode_vector"), (key, pack_floats(entry.vector)))
@@ -171,10 +179,12 @@ def count_use(connection: Connection, shown: Sequence[Any], value: float, *, sig
     What is beyond a cap of its actor is not counted: these counts decide which cases make room for others.
     """
     keys = keys_shown(shown)
-    for key in () if unkept == "capped" else keys:
-        connection.execute(
+    if unkept != "capped":
+        executed_for(
+            connection,
             f"""UPDATE cases SET shown = CASE WHEN shown + ? <= 0 THEN 0 WHEN shown >= {GREATEST} THEN shown ELSE shown + ? END,
-                 succeeded = CASE WHEN succeeded + ? > 0 THEN succeeded + ? ELSE 0.0 END WHERE key = ?""",
-            (sign, sign, sign * value, sign * value, key),
+                 succeeded = CASE WHEN succeeded + ? > 0 THEN succeeded + ? ELSE 0.0 END WHERE key IN ({KEYS})""",
+            keys,
+            (sign, sign, sign * value, sign * value),
         )
     return keys

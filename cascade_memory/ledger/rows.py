@@ -147,11 +147,14 @@ def fetched_for(connection: Connection, query: str, keys: Sequence[Any], *values
     return rows
 
 
-def executed_for(connection: Connection, statement: str, keys: Sequence[Any]) -> None:
-    """Run a statement ``... IN (<keys>) ...`` that changes rows for many keys, in chunks of what one statement takes."""
+def executed_for(connection: Connection, statement: str, keys: Sequence[Any], values: Sequence[Any] = ()) -> None:
+    """Run a statement ``... IN (<keys>) ...`` that changes rows for many keys, in chunks of what one statement takes.
+
+    ``values`` are its parameters before the keys.
+    """
     for start in range(0, len(keys), _CHUNK):
         part = keys[start : start + _CHUNK]
-        connection.execute(statement.replace(KEYS, ",".join("?" * len(part))), list(part))
+        connection.execute(statement.replace(KEYS, ",".join("?" * len(part))), [*values, *part])
 
 
 def given(wanted: Mapping[str, Any]) -> tuple[str, list[Any]]:

@@ -46,9 +46,15 @@ def _boot_of(pid: int) -> str:
         return number
 
 
-def now(connection: Connection, *, note: bool = False) -> float:
-    """Return the running time, inside a transaction that writes; with ``note``, record it."""
-    counted, at, where = _noted(connection)
+_UNASKED = object()
+
+
+def now(connection: Connection, *, note: bool = False, noted: object = _UNASKED) -> float:
+    """Return the running time, inside a transaction that writes; with ``note``, record it.
+
+    ``noted`` is what ``NOTED`` has returned, if the caller has asked already, together with other things.
+    """
+    counted, at, where = _noted(connection) if noted is _UNASKED else _read((noted,))
     moment, here = _moment(connection)
     if where != here:
         _write(connection, counted, moment, here)  # a new boot: counting goes on from the recorded time

@@ -1,0 +1,67 @@
+"""What is read before an episode is settled: one statement before the transaction, and one inside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from cascade_memory.domain.records import Settlement
+from cascade_memory.errors import UnknownEpisode
+from cascade_memory.ledger import running
+from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.known_cases import KNOWN, SAME, Known, known_values
+
+# One row for each recall, and one where there is none.
+_UNSETTLED = """SELECT episode.key, episode.namespace, episode.query, episode_vector.vector,
+    coalesce(attempt.solution_kind, outcome.solution_kind), coalesce(attempt.solution, outcome.solution),
+    attempt.solution IS NULL AND outcome.solution IS NOT NULL AND agents_words = 1,
+    EXISTS (SELECT 1 FROM checked WHERE checked.episode = episode.key), recall.key, recall.groups, recall.numbers
+  FROM episode LEFT JOIN episode_vector ON episode_vector.key = episode.key
+  LEFT JOIN attempt ON attempt.episode = episode.key
+  LEFT JOIN outcome ON outcome.episode = episode.key AND withdrawn_at IS NULL
+  LEFT JOIN recall ON recall.episode = episode.key AND recall.kind = 'recall'
+  WHERE episode.id = ? ORDER BY recall.key"""
+_OF_EPISODE = """episode.key, episode.status, episode.metadata, episode.actor, episode.channel,
+  EXISTS (SELECT 1 FROM checked WHERE checked.episode = episode.key),
+  EXISTS (SELECT 1 FROM attempt WHERE attempt.episode = episode.key), recall.candidates, recall.chosen"""
+_FROM = "FROM episode LEFT JOIN recall ON recall.episode = episode.key AND recall.shown = 1"
+_WHICH = "WHERE episode.id = ? ORDER BY recall.key"
+_NOTED, _NAME = running.NOTED
+_ALONE = f"SELECT {_OF_EPISODE} {_FROM} {_WHICH}"
+_WITH_CASE = f"SELECT {_OF_EPISODE}, ({_NOTED}), {KNOWN} {_FROM} {SAME} {_WHICH}"
+
+
+class Before(NamedTuple):
+    """An episode as it is when it is settled, and what is known of the case that it may store."""
+
+    key: int
+    status: str
+    metadata: str | None
+    asked_by: tuple[str | None, str | None]  # who asked, and by which door
+    is_checked: bool  # some of its actions were checked for known mistakes
+    has_attempt: bool  # the end of its run was recorded
+    shown: Sequence[Any]  # what its recalls have shown
+    run: float | None = None  # the running time, where there may be a case
+    known: Known | None = None
+
+
+def unsettled_rows(connection: Connection, episode_id: str) -> Sequence[Any]:
+    """Ask what is known of an episode that is about to be settled, and of its recalls."""
+    return connection.execute(_UNSETTLED, (episode_id,)).fetchall()
+
+
+def read_before(connection: Connection, new: Settlement) -> Before:
+    """Read it inside the transaction that settles the episode, which was there a moment ago."""
+    if new.case is None:
+        rows = connection.execute(_ALONE, (new.episode_id,)).fetchall()
+    else:
+        values = (*_NAME, *known_values(new.case), new.episode_id)
+        rows = connection.execute(_WITH_CASE, values).fetchall()
+    if not rows:
+        raise UnknownEpisode(f"episode {new.episode_id!r} was just forgotten")
+    key, status, metadata, actor, channel, is_checked, has_attempt, *rest = rows[0]
+    shown = [row[7:9] for row in rows if row[7] is not None]
+    found = Before(key, status, metadata, (actor, channel), bool(is_checked), bool(has_attempt), shown)
+    if new.case is None:
+        return found
+    return found._replace(run=running.now(connection, noted=rest[2]), known=Known([rest[3:]]))
