@@ -309,7 +309,7 @@ class LightPolicy:
             return None
         if not (np.abs(features) <= USUAL).all() or not (np.abs(outcome.context) <= USUAL).all():
             return None  # somebody tampered with this row: such numbers would outweigh everything else
-        return np.pad(features, ((0, 0), (0, missing)))
+        return np.pad(features, ((0, 0), (0, missing))) if missing else features
 
     def _learn_without_chosen(self, outcome: Feedback, features: Floats, agreement: Floats | None) -> None:
         """Learn from an outcome whose chosen case has been forgotten: only hindsight, or an abstention, still teaches."""

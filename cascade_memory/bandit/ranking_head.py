@@ -164,20 +164,28 @@ class Problem:
         self.floor, self.range = rates[0], max(rates[1] - rates[0], 0.0)
         self.prior = np.append(prior, 0.0)
         self.precision = np.append(np.full(d, precision), 0.1)
+        self._known: tuple[Floats, tuple[Floats, Floats]] | None = None  # the last theta, and its shares
 
     def _logits(self, theta: Floats) -> Floats:
         return self.features @ theta + self.padding
 
     def _shares(self, theta: Floats) -> tuple[Floats, Floats]:
-        """Compute P(candidate) and P(candidate | it agrees) for each recall, of shape (n, k) each."""
+        """Compute P(candidate) and P(candidate | it agrees) for each recall, of shape (n, k) each.
+
+        The loss, the gradient and the curvature at one point need the same.
+        """
+        if self._known is not None and np.array_equal(self._known[0], theta):
+            return self._known[1]
         logits = self._logits(theta)
         powers = np.exp(logits - logits.max(axis=1, keepdims=True, initial=_NEVER))
         agreeing = powers * self.agreement
         tiny = 1e-300
-        return (
+        shares = (
             powers / (powers.sum(axis=1, keepdims=True) + tiny),
             agreeing / (agreeing.sum(axis=1, keepdims=True) + tiny),
         )
+        self._known = (theta.copy(), shares)
+        return shares
 
     def _success(self, fits: Floats) -> Floats:
         return np.clip(self.floor + self.range * fits, 1e-6, 1 - 1e-6)

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from cascade_memory.domain.records import Settlement
 from cascade_memory.errors import UnknownEpisode
 from cascade_memory.ledger import running
+from cascade_memory.ledger.cases import KNOWN, SAME, known_values
 from cascade_memory.ledger.database import Connection
-from cascade_memory.ledger.known_cases import KNOWN, SAME, Known, known_values
 
-# One row for each recall, and one where there is none.
-_UNSETTLED = """SELECT episode.key, episode.namespace, episode.query, episode_vector.vector,
+# Of an episode that is about to be settled, by its id: one row for each recall, and one where there is none.
+UNSETTLED = """SELECT episode.key, episode.namespace, episode.query, episode_vector.vector,
     coalesce(attempt.solution_kind, outcome.solution_kind), coalesce(attempt.solution, outcome.solution),
     attempt.solution IS NULL AND outcome.solution IS NOT NULL AND agents_words = 1,
     EXISTS (SELECT 1 FROM checked WHERE checked.episode = episode.key), recall.key, recall.groups, recall.numbers
@@ -42,12 +42,7 @@ class Before(NamedTuple):
     has_attempt: bool  # the end of its run was recorded
     shown: Sequence[Any]  # what its recalls have shown
     run: float | None = None  # the running time, where there may be a case
-    known: Known | None = None
-
-
-def unsettled_rows(connection: Connection, episode_id: str) -> Sequence[Any]:
-    """Ask what is known of an episode that is about to be settled, and of its recalls."""
-    return connection.execute(_UNSETTLED, (episode_id,)).fetchall()
+    known: Sequence[Any] | None = None
 
 
 def read_before(connection: Connection, new: Settlement) -> Before:
@@ -64,4 +59,4 @@ def read_before(connection: Connection, new: Settlement) -> Before:
     found = Before(key, status, metadata, (actor, channel), bool(is_checked), bool(has_attempt), shown)
     if new.case is None:
         return found
-    return found._replace(run=running.now(connection, noted=rest[2]), known=Known([rest[3:]]))
+    return found._replace(run=running.now(connection, noted=rest[2]), known=[rest[3:]])

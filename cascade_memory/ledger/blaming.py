@@ -15,22 +15,14 @@ from cascade_memory.ledger.database import Connection
 
 
 def settle(
-    connection: Connection,
-    new: Settlement,
-    episode: int,
-    outcome: int,
-    shown: Sequence[int],
-    lost: failures.Lost,
-    *,
-    is_checked: bool,
+    connection: Connection, new: Settlement, episode: int, outcome: int, shown: Sequence[int], lost: failures.Lost
 ) -> None:
-    """Store the step that is blamed, and what came of the checks of this episode, if there were any.
+    """Store the step that is blamed, and what came of the checks of this episode.
 
     ``shown`` are the keys of the cases that were shown, ``lost`` the failures of the outcome that this one replaces.
     """
-    if is_checked:
-        reward = new.value if new.learns else None
-        connection.execute("UPDATE checked SET reward = ? WHERE episode = ?", (reward, episode))
+    reward = new.value if new.learns else None
+    connection.execute("UPDATE checked SET reward = ? WHERE episode = ?", (reward, episode))
     for warning, repeated in new.repeats.items():
         what = (int(repeated), episode, warning)
         connection.execute("UPDATE checked SET repeated = ? WHERE episode = ? AND warning = ?", what)

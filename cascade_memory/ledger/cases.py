@@ -19,7 +19,6 @@ from cascade_memory.domain.validation import GREATEST
 from cascade_memory.ledger import action_log, case_states, failures, numbering, room, running, set_aside
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.filters import ADDITIONS, CASES, keep_fields
-from cascade_memory.ledger.known_cases import Known, known_of
 from cascade_memory.ledger.rows import (
     KEYS,
     SET_VECTOR,
@@ -38,6 +37,13 @@ HEAD_CHARS, _CHARACTERS = 240, 8_000_000  # the greatest length of a head, and o
 _SOLUTION, _KEY = 3, 11  # positions in _COLUMNS
 _SET_TEXT = """INSERT INTO case_text VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET
   solution_kind = excluded.solution_kind, solution = excluded.solution, metadata = excluded.metadata"""
+# What is asked before a case is stored: the case with the same query and solution, the expired ones that it replaces, and the
+# number of its solution.
+KNOWN = f"""same.key, same.id, same_text.solution, same.hidden & {case_states.QUARANTINED},
+  (SELECT group_concat(key) FROM expired WHERE (namespace = ? AND pair = ?) OR id = ?),
+  (SELECT id FROM solution WHERE namespace = ? AND digest = ?)"""
+SAME = """LEFT JOIN cases AS same ON same.namespace = ? AND same.pair = ?
+  LEFT JOIN case_text AS same_text ON same_text.key = same.key"""
 _COLUMNS = """cases.id, cases.query, case_text.solution_kind, case_text.solution, case_text.metadata, cases.source,
   episode.id, cases.created_at, cases.copies, cases.shown, cases.succeeded, cases.key, namespace.name,
   cases.pinned, cases.hidden, cases.actor, cases.channel, cases.trust"""
@@ -72,12 +78,23 @@ def trust_of(level: int, shown: Sequence[int]) -> tuple[str, list[int]]:
     return f"coalesce(({worse}), ?)", [*shown, level, level]
 
 
+def known_values(case: NewCase) -> tuple[Any, ...]:
+    """Return the parameters of ``KNOWN`` and ``SAME``."""
+    pair = (case.namespace, case.pair_key)
+    return (*pair, case.id, case.namespace, case.solution_key, *pair)
+
+
+def known_of(connection: Connection, case: NewCase) -> Sequence[Any]:
+    """Ask what is known of a case: one row of ``KNOWN``."""
+    return connection.execute(f"SELECT {KNOWN} FROM (SELECT 1 AS one) AS one {SAME}", known_values(case)).fetchall()
+
+
 def insert(
     connection: Connection,
     case: NewCase,
     packed: tuple[str | None, str | None] | None = None,
     episode: int | None = None,
-    known: Known | None = None,
+    known: Sequence[Any] | None = None,
     run: float | None = None,
     seen: Sequence[int] = (),
     by: tuple[str | None, str | None] | None = None,
@@ -91,24 +108,24 @@ def insert(
     made it, and the door, if that is not what the case itself says. Without ``tells``, the caller writes the line of the log.
     """
     trust, levels = trust_of(LEVELS[case.source], seen)
-    known = known or known_of(connection, case)
+    ((same, same_id, same_text, in_quarantine, displaced, has_solution),) = known or known_of(connection, case)
     run = running.now(connection) if run is None else run
-    same, (kind, text) = known.same, packed or pack_solution(case.solution)
+    kind, text = packed or pack_solution(case.solution)
     if same is not None:
         connection.execute(
             f"""UPDATE cases SET copies = copies + (CASE WHEN copies < {GREATEST} THEN 1 ELSE 0 END), verified_at = ?,
                  verified_run = CASE WHEN verified_run < ? THEN ? ELSE verified_run END,
                  trust = CASE WHEN trust < {trust} THEN {trust} ELSE trust END WHERE key = ?""",
-            (case.created_at or time.time(), run, run, *levels, *levels, same[0]),
+            (case.created_at or time.time(), run, run, *levels, *levels, same),
         )
-        _note_addition(connection, same[0], case, None if text == same[2] else text)
-        if same[3]:  # it is in quarantine, and a person may vouch for it now
-            case_states.follow(connection, same[0])
-        return int(same[0]), str(same[1]), False
-    if displaced := known.displaced:
-        set_aside.remove(connection, displaced)
+        _note_addition(connection, same, case, None if text == same_text else text)
+        if in_quarantine:  # a person may vouch for it now
+            case_states.follow(connection, same)
+        return int(same), str(same_id), False
+    if displaced is not None:
+        set_aside.remove(connection, [int(one) for one in displaced.split(",")])
     known_solution, (actor, channel) = (case.namespace, case.solution_key), (case.actor, case.channel) if by is None else by
-    if not known.has_solution:
+    if has_solution is None:
         connection.execute("INSERT INTO solution (namespace, digest) VALUES (?, ?) ON CONFLICT DO NOTHING", known_solution)
     (key,) = connection.execute(
         f"""INSERT INTO cases (id, namespace, query, head, solution, pair, source, episode, created_at, novelty, verified_at,

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from cascade_memory.domain.actions import NewAction, Taken
 from cascade_memory.domain.episode import TRUSTED_SOURCES
-from cascade_memory.domain.records import CASE_ADDED, SETTLED, Column, Settled, Settlement, Unsettled
+from cascade_memory.domain.records import CASE_ADDED, SETTLED, Column, NewCase, Settled, Settlement, Unsettled
 from cascade_memory.domain.signed import Signed
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, TicketRefused, UnknownEpisode
 from cascade_memory.ledger import blaming, caps, case_states, cases, episode_states, failures, redeeming, verdicts
-from cascade_memory.ledger.before_settling import read_before, unsettled_rows
+from cascade_memory.ledger.before_settling import UNSETTLED, Before, read_before
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.episodes import read_episode
@@ -45,7 +45,7 @@ class Settling:
     def unsettled(self, episode_id: str, namespace: int | None) -> Unsettled:
         """Return an episode that is about to be settled; raise if it does not exist or belongs to another namespace."""
         with self.connections.read() as connection:
-            rows = unsettled_rows(connection, episode_id)
+            rows = connection.execute(UNSETTLED, (episode_id,)).fetchall()
             kinds = self._asked_kinds(connection, episode_id)
             row = rows[0] if rows else None
             if row is None or namespace not in (None, row[1]):  # one answer for both: it says nothing of other namespaces
@@ -82,7 +82,7 @@ class Settling:
 def settled(connection: Connection, new: Settlement) -> Settled:
     """Record an outcome within a transaction."""
     before = read_before(connection, new)
-    episode, status, asked_by, same = before.key, before.status, before.asked_by, before.known
+    episode, status, asked_by = before.key, before.status, before.asked_by
     if new.ticket is not None and not _redeems(connection, new, new.ticket, episode):
         return Settled(episode_id=new.episode_id, changed=False, case_id=_case_of(connection, episode))
     taken = _takes_back(new)
@@ -99,25 +99,16 @@ def settled(connection: Connection, new: Settlement) -> Settled:
     metadata = _metadata(connection, new, before.metadata, None if current is None else current["key"])
     lost: failures.Lost = ()
     if current is not None:
-        lost, same = _replaced(connection, new, current, asked_by), None  # the same case may have gone with the outcome
+        lost = _replaced(connection, new, current, asked_by)
+        before = before._replace(known=None)  # the same case may have gone with the outcome
     case_key, case_id, is_new, packed = None, None, False, pack_solution(new.solution)
-    keys = count_use(connection, before.shown, new.value, sign=1, unkept=new.unkept)
+    keys = count_use(connection, before.shown, new.value, sign=1, unkept=new.unkept) if before.shown else []
     if new.case is not None:
-        by_hand = new.action is not None and _is_by_hand(connection, new.action, episode)
-        by = (new.actor, new.channel) if by_hand or asked_by[0] is None else asked_by
-        seen = () if by_hand else keys
-        case = new.case if new.case.metadata == metadata else dataclasses.replace(new.case, metadata=metadata)
-        gone = case_states.gone(case, current, taken)
-        case = case_states.under_its_id(connection, case, gone)
-        packed_case = packed if case.solution is new.solution else None
-        case_key, case_id, is_new = cases.insert(
-            *(connection, case, packed_case, episode, same, before.run), seen=seen, by=by, tells=gone is not None
-        )
-        case_states.decide_again(connection, new.namespace, case_id, gone if is_new else None)
-        is_new = is_new and gone is None
+        case_key, case_id, is_new = _stored(connection, new, new.case, before, current, metadata, keys, packed)
     by_agent = new.source not in TRUSTED_SOURCES
     outcome = _written(connection, new, episode, case_key, metadata, packed)
-    blaming.settle(connection, new, episode, outcome, keys, lost, is_checked=before.is_checked)
+    if before.is_checked or new.blame is not None or lost:
+        blaming.settle(connection, new, episode, outcome, keys, lost)
     _label(connection, new)
     episode_states.settle(connection, episode, at=new.at, source=new.source, reported=reported)
     if before.has_attempt and not by_agent:  # a recorded run end stays beside the agent's report until somebody else judges
@@ -132,6 +123,35 @@ def settled(connection: Connection, new: Settlement) -> Settled:
         capped=new.unkept == "capped",
         within_a_minute=within_a_minute,
     )
+
+
+def _stored(
+    connection: Connection,
+    new: Settlement,
+    case: NewCase,
+    before: Before,
+    current: Mapping[str, Any] | None,
+    metadata: Mapping[str, Any],
+    keys: Sequence[int],
+    packed: tuple[str | None, str | None],
+) -> tuple[int, str, bool]:
+    """Store the case of an outcome; return its key, its id, and whether the log must still say that it is new."""
+    by_hand, asked_by = new.action is not None and _is_by_hand(connection, new.action, before.key), before.asked_by
+    by = (new.actor, new.channel) if by_hand or asked_by[0] is None else asked_by
+    gone = case_states.gone(case, current, _takes_back(new))
+    its = packed if case.solution is new.solution else None
+    case = case if case.metadata == metadata else dataclasses.replace(case, metadata=metadata)
+    case = case_states.under_its_id(connection, case, gone)
+    key, case_id, is_new = cases.insert(
+        *(connection, case, its, before.key, before.known, before.run),
+        seen=() if by_hand else keys,
+        by=by,
+        tells=gone is not None,
+    )
+    if gone is None:
+        return key, case_id, is_new
+    case_states.decide_again(connection, new.namespace, case_id, gone if is_new else None)
+    return key, case_id, False
 
 
 def _replaced(
