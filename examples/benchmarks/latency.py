@@ -4,19 +4,22 @@
     python examples/benchmarks/latency.py --sizes 1000     # quick
 
 References: an exact numpy scan over the same vectors; a bare SQLite commit with synchronous=FULL; a search and an add with
-``langchain_chroma`` (for up to 10k cases, or as many as --chroma says); the MiniLM embedding of a query of 40 tokens. Times are
+``langchain_chroma`` (for up to 10k cases, or as many as --chroma says); the MiniLM embedding of a query of 40 tokens. Episodes
+and Chroma take turns, so that both meet the same load: in a tight loop, and with pauses in which the memory learns. Times are
 wall-clock medians in milliseconds. They vary on a shared machine, so compare the ratios. Rows go to ``results/latency.jsonl``.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import os
 import platform
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +33,8 @@ from cascade_memory.evaluation.synthetic import tickets
 
 DIMENSION = 384
 K = 32
+_TURN = 10  # episodes, and as many searches and adds in Chroma, in turns
+_PAUSE = 0.05  # seconds
 
 
 def median_ms(run: Callable[[int], object], times: int) -> float:
@@ -114,8 +119,64 @@ def numpy_scan(vectors: NDArray[np.float32], queries: NDArray[np.float32], times
     return median_ms(scan, times)
 
 
-def langchain_chroma(folder: Path, material: Material, embedder: ClusteredVectors, times: int) -> tuple[float, float]:
-    """Return the times of a search and of an add with langchain_chroma alone, on the same cases."""
+def processor() -> str:
+    """Name the processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    named = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+    return f"{named}, {os.cpu_count()} cores"
+
+
+def deadline_ms(episode: Callable[[CascadeMemory, int], None], memories: Sequence[CascadeMemory], times: int) -> float:
+    """Return what a deadline costs an episode: with the first memory less without, in turns that chance decides."""
+    spent: list[list[float]] = [[], []]
+    for i, which in enumerate(np.random.default_rng(0).integers(2, size=times).tolist()):
+        began = time.perf_counter()
+        episode(memories[which], i)
+        spent[which].append(1000 * (time.perf_counter() - began))
+    return float(np.median(spent[0]) - np.median(spent[1]))
+
+
+def processor_ms(memory: CascadeMemory, episode: Callable[[CascadeMemory, int], None], times: int) -> float:
+    """Return the processor time of an episode in a tight loop, with all that is learned from it, on whichever thread."""
+    memory.sync()
+    began = time.process_time()
+    for i in range(times):
+        episode(memory, i)
+    memory.sync()
+    return 1000 * (time.process_time() - began) / times
+
+
+def in_turns(
+    episode: Callable[[int], object], chroma: tuple[Callable[[int], object], Callable[[int], object]], times: int, pause: float
+) -> tuple[float, float]:
+    """Return the times of an episode, and of a search and an add in Chroma: some of the one, then some of the other.
+
+    ``pause`` are seconds after each, in which nothing is measured.
+    """
+    search, add = chroma
+    ours, theirs = [], []
+    for start in range(0, times, _TURN):
+        for i in range(start, start + _TURN):
+            began = time.perf_counter()
+            episode(i)
+            ours.append(1000 * (time.perf_counter() - began))
+            time.sleep(pause)
+        for i in range(start, start + _TURN):
+            began = time.perf_counter()
+            search(i)
+            add(i)
+            theirs.append(1000 * (time.perf_counter() - began))
+            time.sleep(pause)
+    return float(np.median(ours)), float(np.median(theirs))
+
+
+def beside_chroma(
+    folder: Path, material: Material, embedder: ClusteredVectors, times: int, episode: Callable[[int], object]
+) -> dict[str, float]:
+    """Return the times of a search and of an add with langchain_chroma alone, on the same cases, and of episodes beside it."""
     from langchain_chroma import Chroma
     from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
@@ -131,11 +192,19 @@ def langchain_chroma(folder: Path, material: Material, embedder: ClusteredVector
     for start in tqdm(range(0, len(material.cases), 1000), desc="feeding bare Chroma", leave=False):
         part = material.cases[start : start + 1000]
         store.add_texts([query for query, _, _ in part], [{"solution": s, **m} for _, s, m in part])
-    queries = material.queries
-    search = median_ms(lambda i: store.similarity_search(queries[i % len(queries)], k=K), times)
-    add = median_ms(lambda i: store.add_documents([Document(queries[i % len(queries)], id=f"new-{i}")]), times)
+    queries, number = material.queries, itertools.count()
+
+    def search(i: int) -> None:
+        store.similarity_search(queries[i % len(queries)], k=K)
+
+    def add(i: int) -> None:
+        store.add_documents([Document(queries[i % len(queries)], id=f"new-{next(number)}")])
+
+    row = {"chroma_search": median_ms(search, times), "chroma_add": median_ms(add, times)}
+    for name, pause in (("tight", 0.0), ("paced", _PAUSE)):
+        row[name], row[f"{name}_chroma"] = in_turns(episode, (search, add), times, pause)
     store._client.close()
-    return search, add
+    return row
 
 
 def measure(n: int, times: int, *, chroma: bool) -> dict[str, float]:
@@ -161,19 +230,22 @@ def measure(n: int, times: int, *, chroma: bool) -> dict[str, float]:
                 lambda i: memory.reward(episodes[i], i % 3 != 0, solution=material.cases[i][1]), times
             )
 
-            def episode(i: int) -> None:
-                recall = memory.recall(material.queries[i])
-                memory.reward(recall.episode_id, i % 3 != 0, solution=material.cases[i][1])
+            def episode(of: CascadeMemory, i: int) -> None:
+                recall = of.recall(material.queries[i % times])
+                of.reward(recall.episode_id, i % 3 != 0, solution=material.cases[i % times][1])
 
-            row["episode"] = median_ms(episode, times)
+            row["episode"] = median_ms(lambda i: episode(memory, i), times)
+            row["processor"] = processor_ms(memory, episode, times)
+            with CascadeMemory(folder / "memory", embedder=embedder, deadline=None) as without:
+                row["deadline"] = deadline_ms(episode, (memory, without), 2 * times)
+            if chroma:
+                row |= beside_chroma(folder, material, embedder, min(times, 100), lambda i: episode(memory, i))
             embedder.prepare(["a case added just now"])
             case_id = memory.add("a case added just now", "s")
             found = memory.cases.search("a case added just now")
             row["new_case_found_at_once"] = float(found.cases[0].id == case_id)
             if minilm.is_installed():
                 row["embedding"], row["embedded_episode"] = with_model(memory, material, times)
-        if chroma:
-            row["chroma_search"], row["chroma_add"] = langchain_chroma(folder, material, embedder, min(times, 100))
     return row
 
 
@@ -215,12 +287,14 @@ def show(rows: list[dict[str, float]]) -> None:
         ("reward", "reward, acknowledged"),
         ("reward_p95", "  95 % of them within"),
         ("episode", "episode (recall and reward)"),
+        ("processor", "  its processor time, learning included"),
+        ("deadline", "  what its deadline costs"),
         ("embedding", "MiniLM embedding of the query alone"),
         ("embedded_episode", "episode with that embedding"),
         ("chroma_search", "langchain_chroma: search"),
         ("chroma_add", "langchain_chroma: add"),
     ]
-    print(f"\nmedians in ms, {DIMENSION} dimensions, {platform.machine()}, Python {platform.python_version()}")
+    print(f"\nmedians in ms, {DIMENSION} dimensions, Python {platform.python_version()}, {processor()}")
     print(f"{'':38}" + "".join(f"{int(row['cases']):>12,}" for row in rows))
     for key, name in names:
         print(f"{name:38}" + "".join(f"{row[key]:12.2f}" if key in row else f"{'-':>12}" for row in rows))
@@ -239,9 +313,13 @@ def show(rows: list[dict[str, float]]) -> None:
         if "embedding" in row:
             ratio = row["embedded_episode"] / row["embedding"]
             print(f"  episode with MiniLM at {n:,}: {ratio:.2f} x the embedding alone, asked <= 1.5, goal 1.3")
-        if "chroma_add" in row:
-            bare = row["chroma_search"] + row["chroma_add"]
-            print(f"  episode at {n:,}: {bare / row['episode']:.0f} x cheaper than a bare langchain_chroma search + add")
+        for name, how in (("tight", "tight loop"), ("paced", f"a pause of {1000 * _PAUSE:.0f} ms after each")):
+            if name in row:
+                ours, bare = row[name], row[f"{name}_chroma"]
+                print(
+                    f"  episode beside a bare langchain_chroma search + add at {n:,}, {how}: "
+                    f"{ours:.2f} ms against {bare:.2f}, {ours / bare:.2f} of it"
+                )
     if 100_000 in by_size:
         print(f"  with where at 100,000: {by_size[100_000]['recall_where']:.2f} ms, asked <= 10")
     if {1_000, 100_000} <= set(by_size):
