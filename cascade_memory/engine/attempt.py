@@ -1,8 +1,8 @@
 """Lets a recall end by its deadline, whatever hangs: a model is called on another thread, and waited for no longer.
 
 All else of a recall stays on its caller's thread, where what it works with is in the processor's cache: there it can only wait
-for locks, which have a time limit of their own. A ranker that is somebody else's may hang as well, so with one, and where a
-filter may keep the database busy, the whole recall is made on the other thread.
+for locks, which have a time limit of their own. A ranker that is somebody else's may hang as well, and so may a server. So with
+these, and where a filter may keep the database busy, the whole recall is made on the other thread.
 """
 
 from __future__ import annotations
@@ -94,9 +94,9 @@ def unrecorded(found: Recall, error: Exception) -> Recall:
 class Attempts:
     """Runs recalls with a deadline, and keeps track of those that hang."""
 
-    def __init__(self, *, embeds_at_once: bool, ranks_at_once: bool) -> None:
-        # The embedder, or the ranker, is our own code and no model: it cannot hang.
-        self._embeds_at_once, self._ranks_at_once = embeds_at_once, ranks_at_once
+    def __init__(self, *, embeds_at_once: bool, rest_at_once: bool) -> None:
+        # The embedder, or all else that a recall calls, is our own code and no model: it cannot hang.
+        self._embeds_at_once, self._rest_at_once = embeds_at_once, rest_at_once
         self._stuck: list[Job[Any]] = []
         self._counting = threading.Lock()
 
@@ -119,7 +119,7 @@ class Attempts:
     def _made(self, deadline: float | None, work: Callable[[Attempt], Recall], attempt: Attempt, *, light: bool) -> Recall:
         if deadline is None:
             return work(attempt)
-        if self._ranks_at_once and light:
+        if self._rest_at_once and light:
             with patience(_SHARE * deadline):
                 return work(attempt)
         attempt.apart = True

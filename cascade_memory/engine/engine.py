@@ -68,7 +68,7 @@ class Engine:
         self.last_error: str | None = None
         self.totals: dict[str, Totals] = {}  # what recalls have cost so far, by namespace
         self.recording = Recording(parts.ledger, self.note_failure)
-        self.attempts = Attempts(embeds_at_once=parts.embeds_at_once, ranks_at_once=parts.ranks_at_once)
+        self.attempts = Attempts(embeds_at_once=parts.embeds_at_once, rest_at_once=parts.rest_at_once)
         self.signing = Signing(parts.ledger.facts)
         self.alarms = Alarms()
         self._prepared = not isinstance(parts.embedder, LoadsModel)

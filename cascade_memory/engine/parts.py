@@ -66,3 +66,8 @@ class Parts:
     build: Callable[[], MirrorBuild] | None = None
     # Deletes files that a purge must not leave; describes what it could not delete.
     sweep: Callable[[], tuple[str, ...]] = tuple
+
+    @property
+    def rest_at_once(self) -> bool:
+        """True if nothing but the embedder can hang in a recall; beside a model, a server counts as what may."""
+        return self.ranks_at_once and (self.embeds_at_once or self.shared is None)

@@ -129,12 +129,12 @@ def processor() -> str:
     return f"{named}, {os.cpu_count()} cores"
 
 
-def deadline_ms(episode: Callable[[CascadeMemory, int], None], memories: Sequence[CascadeMemory], times: int) -> float:
-    """Return what a deadline costs an episode: with the first memory less without, in turns that chance decides."""
+def deadline_ms(memories: Sequence[CascadeMemory], queries: Sequence[str], times: int) -> float:
+    """Return what a deadline costs a recall: with the first memory less without, in turns that chance decides."""
     spent: list[list[float]] = [[], []]
     for i, which in enumerate(np.random.default_rng(0).integers(2, size=times).tolist()):
         began = time.perf_counter()
-        episode(memories[which], i)
+        memories[which].recall(queries[i % len(queries)])
         spent[which].append(1000 * (time.perf_counter() - began))
     return float(np.median(spent[0]) - np.median(spent[1]))
 
@@ -237,7 +237,7 @@ def measure(n: int, times: int, *, chroma: bool) -> dict[str, float]:
             row["episode"] = median_ms(lambda i: episode(memory, i), times)
             row["processor"] = processor_ms(memory, episode, times)
             with CascadeMemory(folder / "memory", embedder=embedder, deadline=None) as without:
-                row["deadline"] = deadline_ms(episode, (memory, without), 2 * times)
+                row["deadline"] = deadline_ms((memory, without), material.queries, 2 * times)
             if chroma:
                 row |= beside_chroma(folder, material, embedder, min(times, 100), lambda i: episode(memory, i))
             embedder.prepare(["a case added just now"])
@@ -288,7 +288,7 @@ def show(rows: list[dict[str, float]]) -> None:
         ("reward_p95", "  95 % of them within"),
         ("episode", "episode (recall and reward)"),
         ("processor", "  its processor time, learning included"),
-        ("deadline", "  what its deadline costs"),
+        ("deadline", "  what the recall's deadline costs"),
         ("embedding", "MiniLM embedding of the query alone"),
         ("embedded_episode", "episode with that embedding"),
         ("chroma_search", "langchain_chroma: search"),
