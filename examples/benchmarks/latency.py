@@ -173,7 +173,7 @@ def in_turns(
     return float(np.median(ours)), float(np.median(theirs))
 
 
-def beside_chroma(
+def langchain_chroma(
     folder: Path, material: Material, embedder: ClusteredVectors, times: int, episode: Callable[[int], object]
 ) -> dict[str, float]:
     """Return the times of a search and of an add with langchain_chroma alone, on the same cases, and of episodes beside it."""
@@ -239,7 +239,7 @@ def measure(n: int, times: int, *, chroma: bool) -> dict[str, float]:
             with CascadeMemory(folder / "memory", embedder=embedder, deadline=None) as without:
                 row["deadline"] = deadline_ms((memory, without), material.queries, 2 * times)
             if chroma:
-                row |= beside_chroma(folder, material, embedder, min(times, 100), lambda i: episode(memory, i))
+                row |= langchain_chroma(folder, material, embedder, min(times, 100), lambda i: episode(memory, i))
             embedder.prepare(["a case added just now"])
             case_id = memory.add("a case added just now", "s")
             found = memory.cases.search("a case added just now")
