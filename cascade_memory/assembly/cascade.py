@@ -123,8 +123,9 @@ class CascadeMemory(Memory, metaclass=saying(type(Memory))):
             case_text: Turns a task and its solution into the text that is embedded to find the case; by default the task
                 alone. ``cascade_memory.with_tool_calls`` adds the tools that were called.
             deadline: The longest time that a recall may take (seconds, or a timedelta). After it the recall fails open, without
-                cases, whatever hangs. Queries are then embedded on a separate thread. The time for loading a model or a
-                namespace does not count. None: no limit, and queries are embedded on the caller's thread.
+                cases, whether a model, a lock or a server hangs; only a disk that stalls holds it up. Queries are then embedded
+                on a separate thread. The time for loading a model or a namespace does not count. None: no limit, and queries
+                are embedded on the caller's thread.
             actor: Who uses this memory, unless a call says so: stored with every recall, outcome and case. Your program sets
                 it; nothing that an agent writes does. Handles on the same place may have different actors.
             min_trust: The least source whose cases are recalled ("judge": those of a judge or better), unless a call says so;

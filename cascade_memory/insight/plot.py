@@ -1,4 +1,4 @@
-"""What ``memory.episodes.plot()`` returns: success and regret over the episodes, as a picture that a notebook shows by itself."""
+"""What ``memory.episodes.plot()`` returns: success and regret over the episodes, as a picture that a notebook shows."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from cascade_memory.langchain.run_tree import Root, ToolCall
 from cascade_memory.runs.ending import RunEndWorker, fail_open
 
 if TYPE_CHECKING:
+    from cascade_memory.memory.episodes import Episodes
     from cascade_memory.memory.memory import Memory
 
 _MAX_PARKED = 1024
@@ -22,7 +23,7 @@ class Closing:
     """Ends, parks and resumes episodes: at once, or on a worker if it would block an event loop."""
 
     def __init__(self, memory: Memory) -> None:
-        self._memory = memory
+        self._memory, self._own = memory, memory.episodes
         self._run_ends = RunEndWorker(memory)
         self._parked: OrderedDict[str, list[ToolCall]] = OrderedDict()  # steps done before an interrupt, by episode
 
@@ -86,16 +87,19 @@ class Closing:
                 root.block.watched(self._solution(root, outputs))
 
     def _end(self, episode_id: str, status: str, solution: Solution | None, namespace: str | None) -> None:
-        memory = self._memory.acting(namespace=namespace)
-        found = memory.episodes.get(episode_id)
+        episodes = self._episodes(namespace)
+        found = episodes.get(episode_id)
         if found is not None and found.under_way:
-            memory.episodes.conclude(found, solution=solution, status=status)
+            episodes.conclude(found, solution=solution, status=status)
+
+    def _episodes(self, namespace: str | None) -> Episodes:
+        return self._own if namespace is None else self._memory.acting(namespace=namespace).episodes
 
     def _interrupt(self, episode_id: str, namespace: str | None) -> None:
-        memory = self._memory.acting(namespace=namespace)
-        found = memory.episodes.get(episode_id)
+        episodes = self._episodes(namespace)
+        found = episodes.get(episode_id)
         if found is not None and found.ended is None:
-            memory.episodes.finish(episode_id, status="interrupted")
+            episodes.finish(episode_id, status="interrupted")
 
     def _park(self, root: Root) -> None:
         self._interrupt(root.episode_id, None)

@@ -72,6 +72,7 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
 
     k: int = Field(default=1, ge=1)
     _engine: Engine = PrivateAttr()
+    _asking: Engine = PrivateAttr()  # the same, acting through this door
     _handler: CascadeCallbackHandler = PrivateAttr()
     _attachment: Attachment = PrivateAttr()
 
@@ -103,7 +104,7 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
         )
         fields: dict[str, Any] = {"k": engine.k if k is None else k, "name": name, "tags": tags, "metadata": metadata}
         super().__init__(**fields)
-        self._engine = engine
+        self._engine, self._asking = engine, engine.acting(channel=CHANNEL)
         self._handler = CascadeCallbackHandler(engine)
         self._attachment = Attachment(self._handler)
 
@@ -175,7 +176,7 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
         """Recall for the surrounding episode: that of the user's block, the middleware, the config, or the root run."""
         fields = dict(metadata or {})
         of_episode, asks = fields.get(METADATA_KEY), fields.get(ACTOR_KEY)
-        asking = self._engine.acting(actor=None if asks is None else str(asks), channel=CHANNEL)
+        asking = self._asking if asks is None else self._asking.acting(actor=str(asks))
         about: dict[str, Any] = {"k": self.k if k is None else k, "where": where, "metadata": of_episode}
         around = active_episode(self._engine)
         root = self._handler.runs.join(run_id, fields)
@@ -256,9 +257,9 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
         min_trust: str | None = None,
     ) -> Block:
         """Recall for a task in a ``with`` or ``async with`` block: recalls inside join the episode, which ends with it."""
-        asking, k = self._engine.acting(channel=CHANNEL), self.k if k is None else k
-        makes = asking.episodes.begin(query, k=k, where=where, metadata=metadata, min_trust=min_trust)
-        return Block(asking, makes, self._attachment)
+        k = self.k if k is None else k
+        makes = self._asking.episodes.begin(query, k=k, where=where, metadata=metadata, min_trust=min_trust)
+        return Block(self._asking, makes, self._attachment)
 
     # -- rewards -----------------------------------------------------------------------------------------------------
 

@@ -2,32 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import dataclasses
+import weakref
+from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cascade_memory.cycle.retain import why_unkept
 from cascade_memory.cycle.reuse import Template, render
-from cascade_memory.domain.actions import check_actor
+from cascade_memory.domain.actions import NewAction, check_actor
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.case_text import CaseText, task_alone
-from cascade_memory.domain.episode import Episode, check_sources
+from cascade_memory.domain.episode import TRUSTED_SOURCES, Episode, check_sources
 from cascade_memory.domain.exposure import Exposure
-from cascade_memory.domain.reward_channel import check_caps
+from cascade_memory.domain.metadata import MetadataValue
+from cascade_memory.domain.patience import patience
+from cascade_memory.domain.recall import Recall
+from cascade_memory.domain.records import RecallRecord, Unkept
+from cascade_memory.domain.reward_channel import cap_of, check_caps
+from cascade_memory.domain.signed import Signed
 from cascade_memory.domain.tickets import Tickets, check_tickets
+from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.trust import CHANNELS, ByWhom, check_min_trust
 from cascade_memory.domain.validation import check_callable, check_duration, check_id, check_k, check_namespace, check_reward
 from cascade_memory.engine.door import Incoming
 from cascade_memory.engine.engine import Engine
-from cascade_memory.errors import MemoryClosed, UnknownCase, UnknownEpisode
-from cascade_memory.memory.verdict import RewardFn, check_reward_fn, step_of
+from cascade_memory.engine.request import Judgement, RecallRequest
+from cascade_memory.engine.undecided import failed_recall
+from cascade_memory.errors import (
+    EmbedderFailed,
+    EpisodeClosed,
+    InvalidInput,
+    MemoryClosed,
+    MemoryForked,
+    MissingExtra,
+    RedactionFailed,
+    UnknownCase,
+    UnknownEpisode,
+)
+from cascade_memory.ledger.filter_limits import plain_filter
+from cascade_memory.memory.ticketing import ticket_of
+from cascade_memory.memory.verdict import LOOKS_SOLVED, RewardFn, check_reward_fn, step_of
 from cascade_memory.redaction.marking import redact_secrets
+from cascade_memory.redaction.saying import warn
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+WITHHELD = "(a task that redact= could not take)"
+_FEW = 8  # values of metadata
+# Mistakes of the caller. They are raised, while failures of the memory are hidden from the agent.
+_MISUSE = (InvalidInput, EpisodeClosed, UnknownEpisode, MemoryClosed, MemoryForked, MissingExtra)
+_FAILED = {"solved": False}  # noted with a failure that is stored because of a low ``retain_at``: no prompt must call it solved
 # What only adapters call.
-_OURS = {"abandon", "as_stored", "begin", "conclude", "note_failure", "redeem_code", "shares_engine_with", "sign_code"}
+_OURS = {
+    "abandon",
+    "aend_run",
+    "as_stored",
+    "begin",
+    "conclude",
+    "end_run",
+    "note_failure",
+    "redeem_code",
+    "shares_engine_with",
+    "sign_code",
+}
+
+
+class Rewarding(NamedTuple):
+    """How a recall finds the memory that takes its reward. It keeps no memory open that nobody else holds."""
+
+    opened: Callable[[], Bound | None]  # a weak reference
+    actor: str | None
+    channel: str
+    namespace: str
+
+    def __call__(self) -> Any:
+        """Return the memory, acting as it did when it recalled; None if it is gone."""
+        memory: Any = self.opened()
+        return None if memory is None else memory.acting(actor=self.actor, channel=self.channel, namespace=self.namespace)
 
 
 class Bound:
@@ -80,18 +134,23 @@ class Bound:
         """Return one of this class that acts like another one, in the same open memory."""
         bound = object.__new__(cls)
         vars(bound).update(vars(other))
-        bound._opened_as = other._opened_as or other
+        bound._opened_as = other if other._opened_as is None else other._opened_as
         return bound
 
     def _open(self) -> Engine:
-        if self._is_closed:
+        if (self if self._opened_as is None else self._opened_as)._closed:  # without a call: each recall asks
             raise MemoryClosed("this memory is closed; open it again with CascadeMemory(path)")
         self._engine.check()
         return self._engine
 
     @property
+    def _first(self) -> Bound:
+        """The memory as it was opened, which holds the engine open."""
+        return self if self._opened_as is None else self._opened_as
+
+    @property
     def _is_closed(self) -> bool:
-        return (self._opened_as or self)._closed
+        return self._first._closed
 
     def _caught_up(self, episode_id: str | None = None, *, thread: str | None = None) -> Engine:
         """Return the engine when pending recalls are on disk: those of an episode, of a conversation, or all of them."""
@@ -117,6 +176,159 @@ class Bound:
             return self._namespace
         record = record or self._engine.parts.door.record()
         return record.namespace(self._namespace, self._engine.namespace_id)
+
+    def _request(
+        self,
+        query: object,
+        *,
+        k: object = None,
+        where: object = None,
+        episode_id: object = None,
+        thread_id: object = None,
+        metadata: object = None,
+        search: bool = False,
+        min_trust: object = None,
+    ) -> RecallRequest:
+        """Check what a recall or a search asks for in an open memory; the defaults fill the rest."""
+        record, unclean = self._open().parts.door.record(episode_id), None
+        try:
+            if where is not None:
+                record.listen(where := plain_filter(where))  # checked first: it may be any object
+            came = record.take(query=query, metadata=metadata)
+            query, fields = came.query, came.metadata
+        except RedactionFailed as error:
+            query, fields, unclean = WITHHELD, dict[str, MetadataValue](), error
+        return RecallRequest(
+            query=query,
+            k=self._k if k is None else check_k(k),
+            namespace=self._new_in(record),
+            where=where,
+            episode_id=None if episode_id is None else record.name(check_id(episode_id, "episode_id"), "episode_id"),
+            thread_id=None if thread_id is None else record.name(check_id(thread_id, "thread_id"), "thread_id"),
+            metadata=fields,
+            unclean=unclean,
+            exposure=self._exposure,
+            template=self._template,
+            deadline=self._deadline,
+            search=search,
+            record=record,
+            actor=self._who(record),
+            channel=self._channel,
+            min_trust=self._min_trust if min_trust is None else check_min_trust(min_trust) or 0,
+            light=where is None and len(fields) <= _FEW and not any(isinstance(value, list) for value in fields.values()),
+            memory=Rewarding(
+                weakref.ref(self if self._opened_as is None else self._opened_as), self._actor, self._channel, self._namespace
+            ),
+        )
+
+    def _asked(self, query: str, **options: Any) -> Recall:
+        """Recall or search, and warn the caller if that fails."""
+        return warned(self._found(self._request(query, **options)))
+
+    def _found(self, request: RecallRequest) -> Recall:
+        """Return what the engine finds, or a recall without cases that names the error."""
+        try:
+            found = self._engine.recall(request) if request.unclean is None else self._failed(request.unclean, request)
+        except _MISUSE as error:
+            if not isinstance(error, EmbedderFailed):
+                raise
+            found = self._failed(error, request)
+        except Exception as error:  # noqa: BLE001 - a failing memory must not break the agent
+            found = self._failed(error, request)
+        if not request.search:
+            request.record.keep_for(found.episode_id)
+        if found.error is None and self._tickets is not None and not request.search:
+            found = self._with_ticket(found, self._tickets, named=request.episode_id is not None)
+        return found
+
+    def _failed(self, error: Exception, request: RecallRequest) -> Recall:
+        self._engine.note_failure("recall", error, warned=True)
+        failed = failed_recall(request, self._engine.parts.door.said(error))
+        self._engine.recording.note_unopened(failed.episode_id)
+        return failed
+
+    def _with_ticket(self, found: Recall, tickets: Tickets, *, named: bool) -> Recall:
+        """Return a recall with its ticket. If none can be made, the recall goes on without, and the failure is counted.
+
+        ``named``: the caller has named the episode, so another recall may have opened it.
+        """
+        try:
+            with patience(self._deadline):
+                opened = self._engine.parts.ledger.episodes.opened_at(found.episode_id) if named else None
+                ticket = ticket_of(
+                    self._engine, found.episode_id, found.namespace, found.at if opened is None else opened, tickets
+                )
+        except Exception as error:  # noqa: BLE001 - a failing memory must not break the agent
+            self._note_failure("ticket", error)
+            return found
+        return dataclasses.replace(found, ticket=ticket)
+
+    def _settle(
+        self,
+        engine: Engine,
+        *,
+        episode_id: str,
+        namespace: str,
+        value: float,
+        source: str,
+        solution: Solution | None,
+        metadata: Mapping[str, MetadataValue] | None = None,
+        overwrite: bool = False,
+        confirms: str | None = None,
+        action: NewAction | None = None,
+        by: ByWhom,
+        record: Incoming,
+        ticket: Signed | None = None,
+        opens: RecallRecord | None = None,
+    ) -> str | None:
+        """Record a checked judgement; return the id of the case that was stored because of it, if any."""
+        unkept = why_unkept(value, source, retain_at=self._retain_at, retain_from=self._retain_from)
+        by_hand = action is not None  # a verdict of a person has no cap
+        if action is None and source == "human":
+            action = NewAction(kind="reward", actor=by.actor)  # by hand: the audit log says so if it replaces an outcome
+        elif action is not None and action.corrects:
+            unkept = None  # the person says that the solution is right
+        metadata = metadata or {}
+        failed = unkept is None and value < LOOKS_SOLVED and (action is None or not action.corrects)
+        judgement = Judgement(
+            episode_id=episode_id,
+            namespace=namespace,
+            value=value,
+            source=source,
+            solution=solution,
+            case_text=self._case_text,
+            record=record,
+            metadata={**metadata, **_FAILED} if failed else metadata,
+            overwrite=overwrite,
+            confirms=confirms,
+            unkept=unkept,
+            waits=source not in TRUSTED_SOURCES and source not in self._retain_from,
+            action=action,
+            actor=by.actor,
+            channel=by.channel,
+            ticket=ticket,
+            opens=opens,
+            cap=None if by.actor is None or by_hand else cap_of(self._caps, source, by.channel),
+        )
+        settled = engine.reward(judgement)
+        if settled.changed and settled.case_id is None and not settled.capped:
+            self._warn_unkept(judgement.unkept or "solution", value)
+        return settled.case_id
+
+    def _warn_unkept(self, why: Unkept, value: float) -> None:
+        """Warn, once per reason, that an apparent success was not stored. An agent's own report gets no warning."""
+        if value <= LOOKS_SOLVED or why == "source" or why in self._warned:
+            return
+        self._warned.add(why)
+        remedy = (
+            f"it is below retain_at={self._retain_at:g}; to store such solutions, open the memory with a lower retain_at="
+            if why == "below"
+            else "it came without a solution; to store what solved the task, pass it as solution="
+        )
+        warn(
+            f"cascade_memory stored no case for a reward of {value:g}: {remedy} (this warning comes once; stats() counts them)",
+            UserWarning,
+        )
 
     def _episode(self, episode_id: str) -> Episode | None:
         """Return an episode of this namespace; None if it has none with this id."""
@@ -160,3 +372,12 @@ def stored_at(engine: Engine) -> str:
         return str(path.parent.relative_to(Path.cwd()))
     except (ValueError, OSError):  # the folder is not below the working directory, or that was deleted
         return str(path.parent)
+
+
+def warned(found: Recall) -> Recall:
+    """Warn if a recall failed, or was not written down; called where the caller waits, so that the warning names that line."""
+    if found.error is not None:
+        made = found.cases or found.abstained
+        failed, going_on = ("store a recall", "") if made else ("recall", "; going on without cases")
+        warn(f"cascade_memory could not {failed} ({found.error}){going_on}", RuntimeWarning)
+    return found

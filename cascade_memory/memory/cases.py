@@ -19,7 +19,6 @@ from cascade_memory.memory import curation
 from cascade_memory.memory.bound import Bound
 from cascade_memory.memory.explaining import explained
 from cascade_memory.memory.paging import AT_ONCE, place_after, place_of
-from cascade_memory.memory.recalling import Recalling, warned
 
 _WORDS, _LETTERS = 16, 200  # that a search may have
 _LOOKED_AT, _AT_ONCE, _ENOUGH = 2_000, 250, 10  # recalls that shown_in searches, and the episodes that it looks for
@@ -115,9 +114,7 @@ class Cases(Bound):
         min_trust: str | None = None,
     ) -> Recall:
         """Return the most similar cases, without the learned ranking. It opens no episode; the log calls it a search."""
-        recalling = Recalling._of(self)
-        request = recalling.request(query, k=k, where=where, search=True, min_trust=min_trust)
-        return warned(recalling.found(request))
+        return self._asked(query, k=k, where=where, search=True, min_trust=min_trust)
 
     def page(
         self,

@@ -13,15 +13,24 @@ from cascade_memory.domain.trust import ByWhom
 from cascade_memory.domain.validation import check_id, check_reward, check_word
 from cascade_memory.errors import ContentChanged, UnknownEpisode
 from cascade_memory.memory.bound import Bound
-from cascade_memory.memory.settling import Settling
 from cascade_memory.memory.threads import in_reward_thread, soon_in_reward_thread
 from cascade_memory.memory.verdict import aask, ask, blame, source_of
 
 
 class Ending(Bound):
-    """Ends episodes."""
+    """One episode: found by its id, and brought to its end."""
 
-    def end(
+    def get(self, episode_id: str) -> Episode | None:
+        """Return an episode of this memory's namespace; None if it has none with this id .
+
+        >>> from cascade_memory import CascadeMemory
+        >>> memory = CascadeMemory(embedder="hashing")
+        >>> memory.episodes.get(memory.recall("cool some mug").episode_id).status, memory.episodes.get("nobody's")
+        ('open', None)
+        """
+        return self._episode(episode_id)
+
+    def end_run(
         self,
         episode_id: str,
         *,
@@ -29,17 +38,13 @@ class Ending(Bound):
         status: str = "ok",
         follow_up: bool = False,
     ) -> float | None:
-        """Say that a run is over, and let ``reward_fn`` judge it; return the reward, or None if there is no verdict yet.
-
-        ``status`` is "ok", "error" (``reward_fn`` is asked, and may still judge) or "cancelled" (nobody is asked). Without a
-        verdict, a run that ended with "ok" stays pending and keeps its solution for a later ``reward``; any other run is
-        censored. An episode that is no longer open (because of a replay or an earlier verdict) is left unchanged, unless the
-        run was a ``follow_up`` to the same task: ``reward_fn`` then judges the longer solution, and replaces its own verdict.
-        """
+        """Implement ``memory.end``."""
         episode = self._ending(episode_id, status, follow_up=follow_up)
-        return None if episode is None else self.judge(episode, solution=solution, status=status)
+        return None if episode is None else self.conclude(episode, solution=solution, status=status)
 
-    def judge(self, episode: Episode, *, solution: Solution | Sequence[Any] | None = None, status: str = "ok") -> float | None:
+    def conclude(
+        self, episode: Episode, *, solution: Solution | Sequence[Any] | None = None, status: str = "ok"
+    ) -> float | None:
         """Do what ``end`` does for an episode that was just read and still takes a verdict."""
         checked = None if solution is None else check_solution(solution)
         value = None
@@ -53,7 +58,7 @@ class Ending(Bound):
             reward = self._conclude(episode, value, status, checked)
         return reward
 
-    async def aend(
+    async def aend_run(
         self,
         episode_id: str,
         *,
@@ -61,10 +66,7 @@ class Ending(Bound):
         status: str = "ok",
         follow_up: bool = False,
     ) -> float | None:
-        """Do what ``end`` does without blocking the event loop; an async ``reward_fn`` runs in this loop.
-
-        If it is cancelled before there is a verdict, so is the run: its episode is censored.
-        """
+        """Implement ``memory.aend``."""
         checked = None if solution is None else check_solution(solution)
         episode, value = None, None
         try:
@@ -139,7 +141,7 @@ class Ending(Bound):
             try:
                 engine = self._caught_up(episode.id)
                 record = engine.parts.door.record(episode.id)
-                Settling._of(self).settle(
+                self._settle(
                     engine,
                     episode_id=episode.id,
                     namespace=episode.namespace,

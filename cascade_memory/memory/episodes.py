@@ -14,25 +14,25 @@ from numpy.typing import NDArray
 from cascade_memory.domain.episode import Episode, Status, check_source, check_status
 from cascade_memory.domain.moments import Moment
 from cascade_memory.domain.provenance import Wanted
+from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.records import Column
-from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.validation import check_id, check_k, check_seconds
 from cascade_memory.domain.viewed import JudgedEpisode, Page, PastOutcome, RecordedCandidate, RecordedRecall
 from cascade_memory.errors import InvalidInput
 from cascade_memory.insight.measuring import prediction
 from cascade_memory.insight.plot import Plot, plot_rewards
-from cascade_memory.memory.bound import Bound
+from cascade_memory.memory.bound import warned
 from cascade_memory.memory.ending import Ending
 from cascade_memory.memory.explaining import explained
 from cascade_memory.memory.paging import AT_ONCE, page_of, place_of, through_pages
-from cascade_memory.memory.recalling import Recalling
 from cascade_memory.memory.session import MakesRecall
+from cascade_memory.memory.threads import in_thread
 from cascade_memory.ports.ledger_viewing import StoredRecall
 from cascade_memory.ports.policy import SaysWhatItLearned
 
 
 @explained
-class Episodes(Bound):
+class Episodes(Ending):
     """The episodes of a namespace."""
 
     def all(
@@ -75,16 +75,6 @@ class Episodes(Bound):
             )
 
         return through_pages(read)
-
-    def get(self, episode_id: str) -> Episode | None:
-        """Return an episode of this memory's namespace; None if it has none with this id .
-
-        >>> from cascade_memory import CascadeMemory
-        >>> memory = CascadeMemory(embedder="hashing")
-        >>> memory.episodes.get(memory.recall("cool some mug").episode_id).status, memory.episodes.get("nobody's")
-        ('open', None)
-        """
-        return self._episode(episode_id)
 
     def latest(self, thread_id: str) -> Episode | None:
         """Return the newest episode of a conversation, or None."""
@@ -252,30 +242,13 @@ class Episodes(Bound):
 
     def begin(self, query: str, **options: Any) -> MakesRecall:
         """Return how a block recalls when it begins, with these options of ``recall``; they are checked now."""
-        return Recalling._of(self).beginning(query, **options)
+        request = self._request(query, **options)
+
+        async def awaited() -> Recall:
+            return warned(await in_thread(lambda: self._found(request)))
+
+        return MakesRecall(lambda: warned(self._found(request)), awaited)
 
     def as_stored(self, query: str, episode_id: str | None = None) -> str:
         """Return a task as a recall of this memory has it, for an episode: with placeholders instead of secrets."""
         return self._open().parts.door.record(episode_id).query(query)
-
-    def finish(self, episode_id: str, *, solution: Solution | Sequence[Any] | None = None, status: str = "ok") -> bool:
-        """Record how a run ended before anybody has judged it: a later ``reward``, from any process, stores this solution.
-
-        The status "interrupted" means that the run waits for somebody and will go on. The record survives a killed process.
-        If the episode is not open, this method changes nothing and returns False.
-        """
-        return Ending._of(self).finish(episode_id, solution=solution, status=status)
-
-    def conclude(
-        self, episode: Episode, *, solution: Solution | Sequence[Any] | None = None, status: str = "ok"
-    ) -> float | None:
-        """Do what ``memory.end`` does for an episode that was just read and still takes a verdict."""
-        return Ending._of(self).judge(episode, solution=solution, status=status)
-
-    def discard(self, episode_id: str) -> bool:
-        """Close an open episode without a label: it was cancelled, or nobody will judge it. Return whether it was open."""
-        return Ending._of(self).discard(episode_id)
-
-    def abandon(self, episode_id: str) -> None:
-        """Censor an episode if its run may still go on: the run was cancelled, or was never finished."""
-        Ending._of(self).abandon(episode_id)

@@ -21,16 +21,15 @@ from cascade_memory.insight.stats import Health, Stats
 from cascade_memory.looks.card import Card, Facts, Notes
 from cascade_memory.memory import curation
 from cascade_memory.memory.cases import Cases
+from cascade_memory.memory.counting_again import CountingAgain
 from cascade_memory.memory.data import Data
 from cascade_memory.memory.ending import Ending
 from cascade_memory.memory.episodes import Episodes
 from cascade_memory.memory.explaining import explained
 from cascade_memory.memory.passed_wrongly import message_for
-from cascade_memory.memory.recalling import Recalling, warned
 from cascade_memory.memory.review import Review
 from cascade_memory.memory.self_report import health_of, report_on, stats_of
 from cascade_memory.memory.session import Session
-from cascade_memory.memory.settling import Settling
 from cascade_memory.memory.sources import Sources
 from cascade_memory.memory.ticketing import admitted
 from cascade_memory.memory.warming import warmed
@@ -46,7 +45,7 @@ from cascade_memory.domain.moments import Moment
 from cascade_memory.domain.provenance import Wanted
 from cascade_memory.domain.recall import RecalledCase
 from cascade_memory.insight.stats import Receipt
-from cascade_memory.memory.bound import Bound, stored_at
+from cascade_memory.memory.bound import Bound, stored_at, warned
 from cascade_memory.memory.threads import in_reward_thread, in_thread
 
 _NOUNS = {"cases": Cases, "episodes": Episodes, "review": Review, "sources": Sources, "warnings": Warnings, "data": Data}
@@ -125,10 +124,9 @@ class Memory(Bound):
             If the memory itself fails or misses its deadline, the recall has no cases and ``.error`` is set: a failing
             memory does not stop the agent. If only writing fails, the recall has its cases, and ``.error`` is set.
         """
-        request = Recalling._of(self).request(
+        return self._asked(
             query, k=k, where=where, episode_id=episode_id, thread_id=thread_id, metadata=metadata, min_trust=min_trust
         )
-        return warned(Recalling._of(self).found(request))
 
     async def arecall(
         self,
@@ -144,8 +142,7 @@ class Memory(Bound):
         """Do what ``recall`` does without blocking the event loop."""
         about: dict[str, Any] = {"k": k, "where": where, "metadata": metadata, "min_trust": min_trust}
         about |= {"episode_id": episode_id, "thread_id": thread_id}
-        recalling = Recalling._of(self)
-        return warned(await in_thread(lambda: recalling.found(recalling.request(query, **about))))
+        return warned(await in_thread(lambda: self._found(self._request(query, **about))))
 
     def episode(
         self,
@@ -157,8 +154,7 @@ class Memory(Bound):
         min_trust: str | None = None,
     ) -> Session:
         """Recall for a task and reward it at the end of a ``with`` or ``async with`` block; see ``Session``."""
-        makes = Recalling._of(self).beginning(query, k=k, where=where, metadata=metadata, min_trust=min_trust)
-        return Session(self, makes)
+        return Session(self, self.episodes.begin(query, k=k, where=where, metadata=metadata, min_trust=min_trust))
 
     # -- reward ----------------------------------------------------------------------------------------------------------
 
@@ -207,7 +203,7 @@ class Memory(Bound):
         redeemed = admitted(
             engine, ticket, self._tickets, source=source, channel=self._channel, episode_id=episode_id, namespace=name
         )
-        return Settling._of(self).settle(
+        return self._settle(
             engine,
             episode_id=episode_id,
             namespace=name,
@@ -264,7 +260,7 @@ class Memory(Bound):
         censored. An episode that is no longer open (because of a replay or an earlier verdict) is left unchanged, unless the
         run was a ``follow_up`` to the same task: ``reward_fn`` then judges the longer solution, and replaces its own verdict.
         """
-        return Ending._of(self).end(episode_id, solution=solution, status=status, follow_up=follow_up)
+        return Ending._of(self).end_run(episode_id, solution=solution, status=status, follow_up=follow_up)
 
     async def aend(
         self,
@@ -278,7 +274,7 @@ class Memory(Bound):
 
         If it is cancelled before there is a verdict, so is the run: its episode is censored.
         """
-        return await Ending._of(self).aend(episode_id, solution=solution, status=status, follow_up=follow_up)
+        return await Ending._of(self).aend_run(episode_id, solution=solution, status=status, follow_up=follow_up)
 
     # -- cases -----------------------------------------------------------------------------------------------------------
 
@@ -396,7 +392,7 @@ class Memory(Bound):
             dry_run=dry_run,
             namespace=name,
             by=self._who(),
-            source=curation.OfSource(wanted, lambda: Settling._of(self).counting_again(wanted, name)) if wanted else None,
+            source=curation.OfSource(wanted, lambda: CountingAgain._of(self).counting_again(wanted, name)) if wanted else None,
         )
 
     def __len__(self) -> int:
@@ -484,7 +480,7 @@ class Memory(Bound):
 
     def close(self) -> None:
         """Sync and release the folder. Using the memory afterwards is an error; closing it again is not."""
-        opened = self._opened_as or self
+        opened = self._first
         if not opened._closed:
             opened._release()  # if it is interrupted, closing again goes on with it
             opened._closed = True

@@ -21,9 +21,9 @@ from cascade_memory.errors import ContentChanged, UnknownCase
 from cascade_memory.insight.doubt import informative, is_asked_about
 from cascade_memory.memory import curation
 from cascade_memory.memory.bound import Bound
+from cascade_memory.memory.counting_again import CountingAgain
 from cascade_memory.memory.explaining import explained
 from cascade_memory.memory.paging import AT_ONCE, page_of, place_of, through_pages
-from cascade_memory.memory.settling import Settling
 
 
 @explained
@@ -168,7 +168,7 @@ class Review(Bound):
             _check_as_seen(found, seen)
         if found.solution is not None:
             check_different(checked, found.solution, f"episode {found.id!r}")
-        made = Settling._of(self).settle(
+        made = self._settle(
             engine,
             episode_id=found.id,
             namespace=name,
@@ -208,7 +208,7 @@ class Review(Bound):
         return made
 
     def _judged(self, episode: Episode, value: float, seen: str, kind: str, by: ByWhom) -> str | None:
-        return Settling._of(self).settle(
+        return self._settle(
             self._open(),
             episode_id=episode.id,
             namespace=episode.namespace,
@@ -248,7 +248,7 @@ class Review(Bound):
         def write(number: int) -> str:
             opens = curation.proposal(engine, number, came.query, checked, metadata=came.metadata, by=by)
             record.keep_for(str(opens.episode_id))
-            Settling._of(self).settle(
+            self._settle(
                 engine,
                 episode_id=(episode_id := str(opens.episode_id)),
                 namespace=name,
@@ -300,7 +300,7 @@ class Review(Bound):
             ledger.actions.undo(namespace_id, action)
             engine.learn_soon()
         else:
-            engine.reward(Settling._of(self).as_before(taken.before, action, taken.subject, name))
+            engine.reward(CountingAgain._of(self).as_before(taken.before, action, taken.subject, name))
 
 
 def _check_as_seen(found: Episode | Case, seen: str | None) -> None:

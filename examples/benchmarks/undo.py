@@ -5,7 +5,7 @@
     CASCADE_DATA=... python examples/benchmarks/undo.py --measures none --max-cases none --first 100
 
 In each order, 36 to 38 honest actors do 500 tasks of a stream. Malicious actors take turns in between, as in the suite
-``attacks``. Then ``memory.forget(by_actor=...)`` undoes each malicious actor, and the honest ones do the next 500 tasks. On these
+``attacks``. Then ``memory.forget(by_actor=...)`` undoes each malicious actor, and the honest ones do the next 500. On these
 500 tasks, five memories are compared. All of them have the same honest tasks by the same actors in the same order:
 
 * "undone": the malicious actors were there, and were undone;

@@ -29,7 +29,17 @@ pytestmark = pytest.mark.fuzz
 
 # They take no value to store, end the memory, take what only adapters pass, or write files of the caller's.
 _LEFT_OUT = {
-    *("acting", "close", "inspect", "warm", "episodes.conclude", "episodes.begin", "episodes.as_stored"),
+    *(
+        "acting",
+        "close",
+        "inspect",
+        "warm",
+        "episodes.conclude",
+        "episodes.end_run",
+        "episodes.aend_run",
+        "episodes.begin",
+        "episodes.as_stored",
+    ),
     *("sources.sign_code", "sources.redeem_code"),
 }
 _FLAGS = {"everything", "purge", "dry_run", "progress", "everywhere", "newest_first", "reported", "order", "self"}

@@ -156,7 +156,7 @@ def _predictions(memory: CascadeMemory) -> np.ndarray:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("named", [{"where": {"user": "ann"}}, {"where": {"user": "ann"}, "purge": True}, {"actor": "ann"}])
+@pytest.mark.parametrize("named", [{"where": {"user": "ann"}}, {"where": {"user": "ann"}, "purge": True}, {"by_actor": "ann"}])
 def test_predictions_for_others_are_those_of_a_memory_that_never_saw_her(
     on_disk: Callable[..., CascadeMemory], tmp_path: Path, named: dict[str, Any]
 ):

@@ -87,7 +87,7 @@ class Found:
         self.entries = [(entry.action, entry.subject, entry.undoes) for entry in memory.review.audit() if entry.actor == "ann"]
 
     def has_entry(self, verb: str, one: str) -> bool:
-        return any(action == verb and one in (subject, undoes) for action, subject, undoes in self.entries)
+        return any(action == verb.rpartition(".")[2] and one in (subject, undoes) for action, subject, undoes in self.entries)
 
     def texts(self, number: int) -> list[str]:
         """The solutions of a task that agents can be shown."""

@@ -103,6 +103,8 @@ _OF_ADAPTERS = {
         "sources.sign_code",
         "sources.redeem_code",
         "episodes.conclude",
+        "episodes.end_run",
+        "episodes.aend_run",
         "episodes.begin",
         "episodes.as_stored",
         "data.note_failure",

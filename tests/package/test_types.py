@@ -46,8 +46,8 @@ def _program() -> str:
                 "reward_fn=lambda episode: 1.0, namespace='n', learn='inline', embedder='hashing'",
                 OPENING,
             ),
-            (f"{memory}.recall('q', {{}})", "k=1, namespace='n', where={'a': 1}, metadata={'a': 1}", RECALLING),
-            (f"await {memory}.arecall('q', {{}})", "k=1, namespace='n', where={'a': 1}, metadata={'a': 1}", RECALLING),
+            (f"{memory}.recall('q', {{}})", "k=1, where={'a': 1}, metadata={'a': 1}", RECALLING),
+            (f"await {memory}.arecall('q', {{}})", "k=1, where={'a': 1}, metadata={'a': 1}", RECALLING),
             (f"{memory}.reward('e', 1.0, {{}})", "solution='s', source='human', overwrite=True", REWARDING),
             (f"await {memory}.areward('e', 1.0, {{}})", "solution='s', source='human', overwrite=True", REWARDING),
         ]
@@ -108,7 +108,7 @@ def test_a_language_server_completes_the_options(door: str, tmp_path: Path):
         assert {"reward_fn=", "namespace=", "embedder=", "deadline=", "holdout="} <= server.completions(opening)
         assert {"solution=", "source=", "overwrite="} <= server.completions(f"{opening})\nmemory.reward(")
         members = server.completions(f"{opening})\nmemory.")
-        assert {"recall", "search", "cases", "episodes", "report", "get_episode", "forget"} <= members
+        assert {"recall", "acting", "cases", "episodes", "report", "review", "forget"} <= members
 
 
 def test_the_shared_options_are_those_of_the_engine():
@@ -151,4 +151,4 @@ def test_the_class_that_users_see_stays_small():
 
 def test_a_verb_that_is_at_a_noun_is_named():
     with pytest.raises(AttributeError, match=r"has no attribute 'quarantine': memory\.sources\.quarantine is it"):
-        CascadeMemory(embedder="hashing").quarantine
+        _ = CascadeMemory(embedder="hashing").quarantine
