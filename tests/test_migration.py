@@ -16,7 +16,7 @@ from cascade_memory import CascadeMemory, restore
 from cascade_memory.domain.failure_warning import Check, Tally
 from cascade_memory.errors import SchemaTooNew
 from cascade_memory.ledger import running
-from cascade_memory.ledger.schema import SCHEMA_VERSION, TABLES
+from cascade_memory.ledger.schema import SCHEMA_VERSION, STATEMENTS
 
 _FIXTURES = Path(__file__).parent / "fixtures"
 _VERSION_1, _VERSION_7 = _FIXTURES / "ledger-v1.sqlite3.gz", _FIXTURES / "ledger-v7.sqlite3.gz"
@@ -70,7 +70,7 @@ def test_what_a_negative_k_said_a_column_says(old_folder: Path):
 def test_an_upgraded_ledger_is_built_like_a_new_one(old_folder: Path):
     CascadeMemory(old_folder).close()
     new = sqlite3.connect(":memory:")
-    new.executescript(TABLES)
+    new.executescript(";".join(STATEMENTS))
     upgraded = sqlite3.connect(old_folder / "ledger.sqlite3")
     try:
         assert _schema(upgraded) == _schema(new)
@@ -150,7 +150,7 @@ def test_cases_of_version_6_are_trusted_like_their_sources(tmp_path: Path, monke
             assert memory.review.audit()
             assert all(check.ok for check in memory.data.examine())
         with contextlib.closing(sqlite3.connect(":memory:")) as new:
-            new.executescript(TABLES)
+            new.executescript(";".join(STATEMENTS))
             with contextlib.closing(sqlite3.connect(place / "ledger.sqlite3")) as upgraded:
                 assert _schema(upgraded) == _schema(new)
 
@@ -172,6 +172,6 @@ def test_a_folder_of_version_7_learns_from_failures_from_now_on(tmp_path: Path):
             assert ledger.warnings.tallies(1) == {"w": Tally(warned=1, warned_repeated=1)}
             assert all(check.ok for check in memory.data.examine())
         with contextlib.closing(sqlite3.connect(":memory:")) as new:
-            new.executescript(TABLES)
+            new.executescript(";".join(STATEMENTS))
             with contextlib.closing(sqlite3.connect(place / "ledger.sqlite3")) as upgraded:
                 assert _schema(upgraded) == _schema(new)

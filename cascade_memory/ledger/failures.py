@@ -27,26 +27,10 @@ def withdraw(connection: Connection, outcome: int, episode: int) -> Lost:
     return connection.execute(_DELETE.format("key = ?"), (outcome,)).fetchall()
 
 
-def forget_episode(connection: Connection, episode: int) -> int:
-    """Delete the failures of an episode, and what was checked in it; return how many failures there were."""
-    connection.execute("DELETE FROM checked WHERE episode = ?", (episode,))
-    where = "key IN (SELECT key FROM outcome WHERE episode = ?)"
-    lost = connection.execute(_DELETE.format(where), (episode,)).fetchall()
-    settle_up(connection, lost, forgotten=True)
-    return len(lost)
-
-
-def forget_namespace(connection: Connection, namespace: int) -> int:
-    """Delete all of a namespace; return how many failures there were."""
-    for table in ("checked", "warning_decision"):
-        connection.execute(f"DELETE FROM {table} WHERE namespace = ?", (namespace,))
-    return connection.execute("DELETE FROM failure WHERE namespace = ?", (namespace,)).rowcount
-
-
-def forget_checks_of_nothing(connection: Connection, namespace: int) -> None:
-    """Delete what came of the checks of warnings that have no failure any more: their ids are made of its words."""
-    there = "SELECT 1 FROM failure WHERE failure.namespace = checked.namespace AND failure.warning = checked.warning"
-    connection.execute(f"DELETE FROM checked WHERE namespace = ? AND NOT EXISTS ({there})", (namespace,))
+def of_episode(connection: Connection, episode: int) -> Lost:
+    """Return the failures of an episode that is about to be deleted, for ``settle_up``."""
+    query = "SELECT namespace, warning FROM failure WHERE key IN (SELECT key FROM outcome WHERE episode = ?)"
+    return connection.execute(query, (episode,)).fetchall()
 
 
 def settle_up(connection: Connection, lost: Lost, *, forgotten: bool = False) -> None:

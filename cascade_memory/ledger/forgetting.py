@@ -11,7 +11,7 @@ from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.domain.provenance import Wanted
 from cascade_memory.domain.records import FORGOTTEN, PURGED, Settlement, Undone
 from cascade_memory.errors import NamespaceForgotten
-from cascade_memory.ledger import action_log, cases, episode_states, failures, numbering, set_aside
+from cascade_memory.ledger import action_log, cases, episode_states, failures, numbering, owned, set_aside
 from cascade_memory.ledger.coming_back import as_prepared, coming_back, take_back, take_back_verdicts
 from cascade_memory.ledger.compaction import offering, take_out
 from cascade_memory.ledger.database import Connection, Database
@@ -25,8 +25,6 @@ from cascade_memory.ledger.verifications import reconsider, verified_by
 _AT_ONCE = 2_000  # recalls examined at a time
 _PART = 50  # recalls changed per transaction
 _FREE = 0.001  # seconds of pause, so that others can write
-
-_OF_EPISODE = (("attempt", "episode"), ("judged_attempt", "episode"), ("episode_vector", "key"), ("episode_field", "episode"))
 
 
 def cases_to_delete(connection: Connection, named: Named) -> set[int]:
@@ -69,11 +67,11 @@ def forget(
         take_back_verdicts(connection, namespace, named.outcomes, by)
         outcomes, failed = forget_outcomes(connection, named.outcomes, again)
         gone["outcomes"] += outcomes
-        _count_warnings(gone, failed)
+        _count(gone, "warnings", failed)
     if named.decisions:  # now that the cases are there again that it hid, and then corrected
         gone["decisions"] = take_back(connection, namespace, named.decisions, by)
     for addition in named.additions:
-        connection.execute("DELETE FROM addition_field WHERE addition = ?", (addition,))
+        owned.delete_with(connection, "addition", [addition])
         connection.execute("DELETE FROM addition WHERE key = ?", (addition,))
     if named.cases:
         _forget_texts(connection, named.cases)
@@ -108,20 +106,18 @@ def forget_episode(connection: Connection, episode: int, gone: dict[str, int]) -
         shown = count_use(connection, shown_to(connection, episode), current[0], sign=-1, unkept=current[1])
         set_aside.uncount(connection, () if current[1] == "capped" else shown, current[0])
     connection.execute("UPDATE cases SET episode = NULL WHERE episode = ?", (episode,))
-    _count_warnings(gone, failures.forget_episode(connection, episode))
-    connection.execute("DELETE FROM outcome_field WHERE outcome IN (SELECT key FROM outcome WHERE episode = ?)", (episode,))
-    gone["outcomes"] += connection.execute("DELETE FROM outcome WHERE episode = ?", (episode,)).rowcount
-    for table, column in _OF_EPISODE:
-        connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (episode,))
-    gone["recalls"] += connection.execute("DELETE FROM recall WHERE episode = ?", (episode,)).rowcount
+    lost = failures.of_episode(connection, episode)
+    for name, count in owned.delete_with(connection, "episode", [episode]).items():
+        _count(gone, name, count)
+    failures.settle_up(connection, lost, forgotten=True)
     gone["episodes"] += episode_states.delete(connection, episode)
     cases.note(connection, namespace, FORGOTTEN, episode)
 
 
-def _count_warnings(gone: dict[str, int], failed: int) -> None:
-    """Count the failures that warnings were made of, if there were any."""
-    if failed:
-        gone["warnings"] = gone.get("warnings", 0) + failed
+def _count(gone: dict[str, int], name: str, count: int) -> None:
+    """Add a count; what most memories have none of is named only if there was any."""
+    if count or name in gone:
+        gone[name] = gone.get(name, 0) + count
 
 
 def _instead_of(again: Settlement) -> int:
@@ -208,25 +204,9 @@ class SQLForgetting:
     def forget_namespace(self, namespace: int, action: NewAction | None = None, *, preview: bool = False) -> dict[str, int]:
         """Delete everything in a namespace except its name, which a recall may be using right now."""
         with self._writing(preview=preview) as connection:
-            gone: dict[str, int] = {}
-            failed = failures.forget_namespace(connection, namespace)
-            for table in ("field", "outcome_field", "addition_field", "episode_field", "expired_field", "addition"):
-                connection.execute(f"DELETE FROM {table} WHERE namespace = ?", (namespace,))
-            connection.execute(
-                "DELETE FROM expired_vector WHERE key IN (SELECT key FROM expired WHERE namespace = ?)", (namespace,)
-            )
-            expired = connection.execute("DELETE FROM expired WHERE namespace = ?", (namespace,)).rowcount
-            keys = "(SELECT key FROM cases WHERE namespace = ?)"
-            for table in ("case_text", "case_vector"):
-                connection.execute(f"DELETE FROM {table} WHERE key IN {keys}", (namespace,))
-            for table, column in (("attempt", "episode"), ("judged_attempt", "episode"), ("episode_vector", "key")):
-                mine = f"DELETE FROM {table} WHERE {column} IN (SELECT key FROM episode WHERE namespace = ?)"
-                connection.execute(mine, (namespace,))
-            for table, name in (("cases", "cases"), ("outcome", "outcomes"), ("recall", "recalls"), ("episode", "episodes")):
-                gone[name] = connection.execute(f"DELETE FROM {table} WHERE namespace = ?", (namespace,)).rowcount
-            gone["cases"] += expired
-            _count_warnings(gone, failed)
-            connection.execute("DELETE FROM solution WHERE namespace = ?", (namespace,))
+            gone: dict[str, int] = {"cases": 0, "outcomes": 0, "recalls": 0, "episodes": 0}
+            for name, count in owned.delete_namespace(connection, namespace).items():
+                _count(gone, name, count)
             cases.note(connection, namespace, FORGOTTEN, 0)
             connection.execute("UPDATE action SET note = NULL WHERE namespace = ?", (namespace,))
             action_log.write(connection, namespace, action, counts=gone)
@@ -260,8 +240,7 @@ class SQLForgetting:
         data was forgotten go, too.
         """
         with self._connections.write(durable=True) as connection:
-            connection.execute("DELETE FROM recall WHERE namespace = ? AND kind = 'search'", (namespace,))
-            failures.forget_checks_of_nothing(connection, namespace)
+            owned.purge(connection, namespace)
             connection.execute("UPDATE action SET note = NULL WHERE namespace = ? AND kind = 'forget'", (namespace,))
             cases.note(connection, namespace, PURGED, 0)
             action_log.write(connection, namespace, action)

@@ -15,60 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.errors import StoreError
-from cascade_memory.ledger import audit_chain, cases
+from cascade_memory.ledger import audit_chain, cases, owned
 from cascade_memory.ledger.audit import Fault, faults
 from cascade_memory.ledger.belonging import EMBEDDER, begin_generation
 from cascade_memory.ledger.database import Connection, Database, take_long
 from cascade_memory.ledger.mending import cured, summary
 from cascade_memory.ledger.rows import SET_FACT, pack_floats
 
-_TIMES = (
-    ("cases", "created_at"),
-    ("cases", "verified_at"),
-    ("episode", "opened_at"),
-    ("episode", "closed_at"),
-    ("recall", "at"),
-    ("outcome", "at"),
-    ("addition", "at"),
-    ("expired", "expired_at"),
-    ("action", "at"),
-    ("checked", "at"),
-)
-_ORPHANS = {
-    "case_text": "key NOT IN (SELECT key FROM cases)",
-    "case_vector": "key NOT IN (SELECT key FROM cases)",
-    "field": "cases_key NOT IN (SELECT key FROM cases)",
-    "attempt": "episode NOT IN (SELECT key FROM episode)",
-    "judged_attempt": "episode NOT IN (SELECT key FROM episode)",
-    "episode_vector": "key NOT IN (SELECT key FROM episode)",
-    "outcome_field": "outcome NOT IN (SELECT key FROM outcome)",
-    "addition": "cases_key NOT IN (SELECT key FROM cases) AND cases_key NOT IN (SELECT key FROM expired)",
-    "addition_field": "addition NOT IN (SELECT key FROM addition)",
-    "episode_field": "episode NOT IN (SELECT key FROM episode)",
-    "outcome": "episode NOT IN (SELECT key FROM episode)",
-    "recall": "episode IS NOT NULL AND episode NOT IN (SELECT key FROM episode)",
-    "failure": "key NOT IN (SELECT key FROM outcome WHERE withdrawn_at IS NULL)",
-    "checked": "episode NOT IN (SELECT key FROM episode)",
-    "warning_decision": """NOT EXISTS (SELECT 1 FROM failure
-      WHERE failure.namespace = warning_decision.namespace AND failure.warning = warning_decision.warning)""",
-    "expired_vector": "key NOT IN (SELECT key FROM expired)",
-    "expired_field": "expired NOT IN (SELECT key FROM expired)",
-    "expired": "key NOT IN (SELECT key FROM expired_vector)",
-    "cases": "key NOT IN (SELECT key FROM case_text) OR key NOT IN (SELECT key FROM case_vector)",
-}
-
-_WHOLE = ("cases", "expired")  # first: removing them orphans other rows
 _AT_ONCE = 1_000  # faulty rows that are collected before any of them is repaired
 _ROUNDS = 100  # rounds are repeated, since removing rows may orphan others
-
-# The tables of vectors, with those that have their texts.
-_PLACES = {
-    "case_vector": "cases JOIN case_vector USING (key)",
-    "episode_vector": "episode JOIN episode_vector USING (key)",
-    "expired_vector": "expired JOIN expired_vector USING (key)",
-    "failure": "failure JOIN outcome USING (key) JOIN episode ON episode.key = outcome.episode",
-}
-_TEXTS = " UNION ".join(f"SELECT query FROM {tables}" for tables in _PLACES.values())
+_TEXTS = " UNION ".join(f"SELECT query FROM {joined}" for joined in owned.WITH_QUERIES.values())
 
 
 class SQLMaintenance:
@@ -82,7 +38,7 @@ class SQLMaintenance:
         with self._connections.read() as connection:
             counts = {
                 table: int(connection.execute(f"SELECT count(*) FROM {table} WHERE {where}").fetchone()[0])
-                for table, where in _ORPHANS.items()
+                for table, where in owned.ORPHANS.items()
             }
             return {table: count for table, count in counts.items() if count}
 
@@ -133,13 +89,13 @@ class SQLMaintenance:
         with self._connections.read() as connection:
             return sum(
                 int(connection.execute(f"SELECT count(*) FROM {table} WHERE {column} > ?", (now,)).fetchone()[0])
-                for table, column in _TIMES
+                for table, column in owned.DATED
             )
 
     def bring_back(self, now: float) -> None:
         """Set times in the future to the present; otherwise rows with such dates would never grow old."""
         with self._connections.write(durable=True) as connection:
-            for table, column in _TIMES:
+            for table, column in owned.DATED:
                 connection.execute(f"UPDATE {table} SET {column} = ? WHERE {column} > ?", (now, now))
 
     def open_before(self, moment: float) -> int:
@@ -151,7 +107,7 @@ class SQLMaintenance:
     def odd_vectors(self, dimension: int) -> int:
         """Return how many vectors do not have the embedder's dimension."""
         with self._connections.read() as connection:
-            lengths = (f"SELECT count(*) FROM {target} WHERE length(vector) <> ?" for target in _PLACES)
+            lengths = (f"SELECT count(*) FROM {target} WHERE length(vector) <> ?" for target in owned.WITH_QUERIES)
             return sum(int(connection.execute(query, (4 * dimension,)).fetchone()[0]) for query in lengths)
 
     def query_texts(self) -> list[str]:
@@ -168,7 +124,7 @@ class SQLMaintenance:
         with self._connections.write(durable=True) as connection:
             take_long(connection)
             vectors = embed([row[0] for row in connection.execute(_TEXTS)])
-            for target, tables in _PLACES.items():
+            for target, tables in owned.WITH_QUERIES.items():
                 for key, query in connection.execute(f"SELECT {target}.key, query FROM {tables}").fetchall():
                     connection.execute(f"UPDATE {target} SET vector = ? WHERE key = ?", (pack_floats(vectors[query]), key))
             connection.execute(SET_FACT, (EMBEDDER, embedder))
@@ -196,10 +152,11 @@ class SQLiteMaintenance(SQLMaintenance):
 
 def _remove_orphans(connection: Connection) -> None:
     _defer(connection)
-    for (key,) in connection.execute(f"SELECT key FROM cases WHERE {_ORPHANS['cases']}").fetchall():
+    orphaned = owned.ORPHANS
+    for (key,) in connection.execute(f"SELECT key FROM cases WHERE {orphaned['cases']}").fetchall():
         cases.delete(connection, key)  # this is logged, since the case may be in an index
-    for table in (*_WHOLE, *(table for table in _ORPHANS if table not in _WHOLE)):
-        connection.execute(f"DELETE FROM {table} WHERE {_ORPHANS[table]}")
+    for table, where in orphaned.items():
+        connection.execute(f"DELETE FROM {table} WHERE {where}")
 
 
 def _defer(connection: Connection) -> None:

@@ -15,37 +15,21 @@ from numpy.typing import NDArray
 from cascade_memory.domain.digests import pair_key
 from cascade_memory.domain.records import CASE_ADDED
 from cascade_memory.domain.trajectory import gist
-from cascade_memory.domain.trust import GREATEST
-from cascade_memory.domain.validation import check_moment, check_whole, check_word
 from cascade_memory.errors import CascadeError, InvalidInput
-from cascade_memory.ledger import cases, episode_states, failure_rules, rules, sequences, set_aside
-from cascade_memory.ledger.audit import Fault, Undecodable, as_stored, embedder_of, is_namespace
+from cascade_memory.ledger import cases, episode_states, owned, rules, sequences, set_aside
+from cascade_memory.ledger.audit import Fault, Undecodable, as_stored, is_namespace
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.facts import fact
-from cascade_memory.ledger.filters import CASES, keep_fields
+from cascade_memory.ledger.filters import CASES as BY_FIELD
+from cascade_memory.ledger.filters import keep_fields
 from cascade_memory.ledger.forgetting import forget_episode
 from cascade_memory.ledger.rows import pack_floats, solution_of
+from cascade_memory.ledger.schema import CASES, EPISODE, TABLES
+from cascade_memory.ledger.warning_tables import FAILURE
 
 _SET_NAMESPACE = "INSERT INTO namespace (id, name) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET name = excluded.name"
+_COUNTS, _BY_WHOM = ("copies", "shown", "novelty"), ("actor", "channel")
 Embed: TypeAlias = Callable[[Sequence[str]], NDArray[np.float32]]
-
-_PLAIN = {
-    "change": "seq",
-    "event": "key",
-    "action": "key",
-    "judged_attempt": "episode",
-    "recall": "key",
-    "attempt": "episode",
-    "episode_vector": "key",
-    "episode_field": "episode",
-    "addition": "key",
-    "addition_field": "addition",
-    "expired_vector": "key",
-    "expired_field": "expired",
-    "outcome_field": "outcome",
-    "checked": "key",
-    "warning_decision": "key",
-}  # rows of these tables are deleted
 
 
 def summary(done: Mapping[str, int]) -> str:
@@ -59,13 +43,12 @@ def summary(done: Mapping[str, int]) -> str:
 
 def cured(connection: Connection, fault: Fault, embed: Embed) -> str:
     """Repair one row, or remove it; return what was done."""
-    table, key = fault.table, fault.key
-    if table in _PLAIN:
-        connection.execute(f"DELETE FROM {table} WHERE {_PLAIN[table]} IS ?", (key,))
-        return f"{table} removed"
-    cure = _CURES.get(table)
+    key, cure = fault.key, _CURES.get(fault.table)
     if cure is None:
-        return "left"
+        called = next(table.called for table in TABLES if table.name == fault.table)
+        owned.delete_with(connection, fault.table, [key])
+        connection.execute(f"DELETE FROM {fault.table} WHERE {called} IS ?", (key,))
+        return f"{fault.table} removed"
     try:
         return cure(connection, key, embed)
     except LookupError:  # it was removed together with another row
@@ -83,8 +66,7 @@ def _case(connection: Connection, key: Any, embed: Embed) -> str:
         solution = solution_of(text["solution_kind"], text["solution"])
         row["namespace"], row["solution"] = _belonging(connection, key, row)
         fixed = {**row, **_counts(row), "head": gist(solution, cases.HEAD_CHARS), "pair": pair_key(row["query"], solution)}
-        check_whole(key, "key", 1)
-        rules.case(fixed)
+        CASES.check({**fixed, "key": key})
         # If the query is lost, the vector belongs to another text.
         known = None if type(row["query"]) is Undecodable else vector
         good = pack_floats(_vector(connection, known, row["query"], embed))
@@ -126,31 +108,23 @@ def _belonging(connection: Connection, key: int, row: Mapping[str, Any]) -> tupl
 
 
 def _counts(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return replacements for impossible counts and times: the values of a new case."""
+    """Return replacements for impossible counts and times: the values of a new case. What nobody was to see stays so."""
     fixed: dict[str, Any] = {}
-    try:
-        rules.counts(row)
-    except InvalidInput:
+    if not (rules.is_good(CASES.check_values, row, _COUNTS) and rules.is_good(rules.counts, row)):
         fixed.update(copies=1, shown=0, succeeded=0.0, novelty=1.0)
-    for name, default in (("created_at", time.time()), ("verified_at", time.time()), ("verified_run", 0.0)):
-        try:
-            check_moment(row[name], name)
-        except InvalidInput:
-            fixed[name] = default
-    flags = (("pinned", 0, 1), ("hidden", 1, 3), ("trust", 0, GREATEST))  # what nobody was to see stays so
-    fixed.update({name: safe for name, safe, most in flags if not _is_valid(check_whole, row[name], name, 0, most)})
-    if not _is_valid(rules.by_whom, row):
+    safe = {
+        **{"created_at": time.time(), "verified_at": time.time(), "verified_run": 0.0},
+        **{"pinned": 0, "hidden": 1, "trust": 0, "source": "agent"},  # the least trusted source
+    }
+    fixed.update({name: value for name, value in safe.items() if not rules.is_good(CASES.check_values, row, (name,))})
+    if not rules.is_good(CASES.check_values, row, _BY_WHOM):
         fixed.update(actor=None, channel=None)
-    try:
-        check_word(row["source"], rules.SOURCES, "source")
-    except InvalidInput:
-        fixed["source"] = "agent"  # the least trusted source
     return fixed
 
 
 def _vector(connection: Connection, stored: Any, query: str, embed: Embed) -> NDArray[np.float32]:
     note = fact(connection, "embedder")
-    dimension = None if note is None else embedder_of(note)[1]
+    dimension = None if note is None else rules.embedder_of(note)[1]
     try:
         return rules.unit_vector(stored, dimension)
     except InvalidInput:
@@ -165,7 +139,7 @@ def _metadata(connection: Connection, namespace: int, key: int, text: Any) -> No
         metadata = {}
         connection.execute("UPDATE case_text SET metadata = '{}' WHERE key = ?", (key,))
     connection.execute("DELETE FROM field WHERE cases_key = ?", (key,))
-    keep_fields(connection, CASES, namespace, key, metadata)
+    keep_fields(connection, BY_FIELD, namespace, key, metadata)
 
 
 def _episode(connection: Connection, key: Any, embed: Embed) -> str:
@@ -179,20 +153,16 @@ def _episode(connection: Connection, key: Any, embed: Embed) -> str:
         connection.execute(
             f"UPDATE OR IGNORE episode SET {name} = ? WHERE key = ?", (str(row[name]), key)
         )  # decoded as far as possible
-    if not _is_valid(rules.by_whom, row):
+    if not rules.is_good(EPISODE.check_values, row, _BY_WHOM):
         connection.execute("UPDATE episode SET actor = NULL, channel = NULL WHERE key = ?", (key,))
         row.update(actor=None, channel=None)
-    try:
-        check_whole(key, "key", 1)
-        check_whole(row["namespace"], "namespace", 1)
-        rules.episode(row)
-    except InvalidInput:
+    if not rules.is_good(EPISODE.check_values, row, [name for name in EPISODE.names if name not in ("metadata", "reported")]):
         forget_episode(connection, key, Counter())
         return "episodes removed"
-    if row.get("metadata") is not None and not _is_metadata(row["metadata"]):
+    if not rules.is_good(EPISODE.check_values, row, ("metadata",)):
         connection.execute("UPDATE episode SET metadata = NULL WHERE key = ?", (key,))
         connection.execute("DELETE FROM episode_field WHERE episode = ?", (key,))
-    if row.get("reported") is not None and not _is_whole(row["reported"]):
+    if not rules.is_good(EPISODE.check_values, row, ("reported",)):
         connection.execute("UPDATE episode SET reported = NULL WHERE key = ?", (key,))
     connection.executemany("UPDATE outcome SET withdrawn_at = at WHERE key = ?", [(one,) for one in outcomes[1:]])
     if not outcomes:
@@ -201,30 +171,6 @@ def _episode(connection: Connection, key: Any, embed: Embed) -> str:
     for table in ("attempt", "judged_attempt"):
         connection.execute(f"DELETE FROM {table} WHERE episode = ?", (key,))
     return "episodes mended"
-
-
-def _is_metadata(text: Any) -> bool:
-    return _is_valid(rules.metadata_of, text)
-
-
-def _is_whole(value: Any) -> bool:
-    return _is_valid(check_whole, value, "it")
-
-
-def _is_valid(rule: Callable[..., object], *values: Any) -> bool:
-    try:
-        rule(*values)
-    except InvalidInput:
-        return False
-    return True
-
-
-def _outcome(connection: Connection, key: Any, embed: Embed) -> str:
-    del embed
-    connection.execute("DELETE FROM outcome_field WHERE outcome IS ?", (key,))
-    connection.execute("DELETE FROM failure WHERE key IS ?", (key,))
-    connection.execute("DELETE FROM outcome WHERE key IS ?", (key,))
-    return "outcomes removed"
 
 
 def _failure(connection: Connection, key: Any, embed: Embed) -> str:
@@ -236,8 +182,7 @@ def _failure(connection: Connection, key: Any, embed: Embed) -> str:
             asked = _row(connection, query, key)["query"]
         if any(type(value) is Undecodable for value in row.values()):
             raise InvalidInput("a text of the failure is lost")
-        check_whole(row["namespace"], "namespace", 1)
-        failure_rules.failure(row)
+        FAILURE.check(row)
         good = pack_floats(_vector(connection, None, asked, embed))
         connection.execute("UPDATE failure SET vector = ? WHERE key = ?", (good, key))
     except (CascadeError, LookupError, TypeError, ValueError):
@@ -315,7 +260,6 @@ _CURES: dict[str, Callable[[Connection, Any, Embed], str]] = {
     "case_text": _case,
     "case_vector": _case,
     "field": _field,
-    "outcome": _outcome,
     "failure": _failure,
     "expired": _expired,
 }

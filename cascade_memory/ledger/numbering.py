@@ -8,12 +8,12 @@ from __future__ import annotations
 import sqlite3
 
 from cascade_memory.errors import NamespaceForgotten
+from cascade_memory.ledger import owned
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.facts import fact, whole_number
 from cascade_memory.ledger.rows import SET_FACT
 
 GREATEST = "namespaces"  # a fact: the greatest number whose name was forgotten
-_HOLDING = ("cases", "expired", "episode", "recall", "outcome", "addition", "failure", "checked", "warning_decision")
 
 
 def number_of(connection: Connection, name: str) -> int | None:
@@ -50,9 +50,8 @@ def check(connection: Connection, *numbers: int) -> None:
 def forget(connection: Connection, number: int) -> bool:
     """Forget the name of a namespace, inside a transaction that writes; return False if anything is left in it."""
     connection.execute("DELETE FROM recall WHERE namespace = ? AND kind = 'search'", (number,))
-    for table in _HOLDING:
-        if connection.execute(f"SELECT 1 FROM {table} WHERE namespace = ? LIMIT 1", (number,)).fetchone() is not None:
-            return False
+    if not owned.is_empty(connection, number):
+        return False
     connection.execute(SET_FACT, (GREATEST, str(max(number, ever(connection)))))
     connection.execute("DELETE FROM namespace WHERE id = ?", (number,))
     return True

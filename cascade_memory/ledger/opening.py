@@ -12,7 +12,7 @@ from cascade_memory.domain.private_files import create_file, make_private
 from cascade_memory.domain.sqlite_files import BESIDE, check_files, connect
 from cascade_memory.errors import StoreError, StoreUnwritable
 from cascade_memory.ledger import sequences
-from cascade_memory.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, TABLES
+from cascade_memory.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, STATEMENTS
 from cascade_memory.ledger.structure import check_structure
 from cascade_memory.ledger.upgrade import check_version, upgrade
 
@@ -78,7 +78,7 @@ def _prepare(connection: sqlite3.Connection, path: str) -> None:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if tables == 0:
-            for statement in TABLES.split(";"):
+            for statement in STATEMENTS:
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping
 
 from cascade_memory.domain.records import Settlement
-from cascade_memory.ledger import episode_states, failures, set_aside
+from cascade_memory.ledger import episode_states, failures, owned, set_aside
 from cascade_memory.ledger.coming_back import count_again
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.recalls import count_use, shown_cases, shown_to
@@ -44,7 +44,7 @@ def forget_outcomes(
                    WHERE episode = ? AND withdrawn_at = ? AND key < ?""",
                 (key, episode, at, key),
             )
-        connection.execute("DELETE FROM outcome_field WHERE outcome = ?", (key,))
+        owned.delete_with(connection, "outcome", [key])
         connection.execute("DELETE FROM outcome WHERE key = ?", (key,))
         if current and not counts_again and not _as_replaced(connection, episode, at):
             _reopen(connection, episode)

@@ -8,7 +8,7 @@ from typing import Any
 
 from cascade_memory.domain.records import CASE_ADDED, RETOLD, UNHIDDEN
 from cascade_memory.domain.trust import LEVELS
-from cascade_memory.ledger import case_states, failures, set_aside
+from cascade_memory.ledger import case_states, failures, owned, set_aside
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.rows import KEYS, executed_for, fetched_for
 
@@ -62,10 +62,9 @@ def take_away(connection: Connection, keys: Sequence[int], kind: str | None) -> 
     """
     rows = fetched_for(connection, f"SELECT key, namespace, solution, id FROM cases WHERE key IN ({KEYS})", keys)
     gone = [row[0] for row in rows]
-    executed_for(connection, f"DELETE FROM field WHERE cases_key IN ({KEYS})", gone)
+    owned.delete_with(connection, "cases", gone)
     set_aside.drop_additions(connection, gone, f"AND cases_key NOT {_KEPT}")
-    for table in ("case_text", "case_vector", "cases"):
-        executed_for(connection, f"DELETE FROM {table} WHERE key IN ({KEYS})", gone)
+    executed_for(connection, f"DELETE FROM cases WHERE key IN ({KEYS})", gone)
     executed_for(
         connection,
         f"""DELETE FROM solution WHERE id IN ({KEYS})
@@ -115,7 +114,7 @@ def bring_back(connection: Connection, key: int, verified: tuple[float, float]) 
     """
     (namespace,) = connection.execute("SELECT namespace FROM expired WHERE key = ?", (key,)).fetchone()
     new = _inserted(connection, key, verified)
-    for table in ("outcome", "addition", "failure"):
+    for table in owned.OF_CASES:
         connection.execute(f"UPDATE {table} SET cases_key = ? WHERE cases_key = ?", (new, key))
     set_aside.remove(connection, [key])
     connection.execute(_NOTE, (namespace, CASE_ADDED, new, None))

@@ -1,49 +1,48 @@
-"""Rules for rows of the ledger and records of an export. They are strict: a bool is not a number, nothing is converted."""
+"""Rules for rows of the ledger and records of an export. They are strict: a bool is not a number, nothing is converted.
+
+The tables are declared with them (``schema``). A rule for one value also takes the name of its column.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections.abc import Mapping
-from typing import Any, TypeAlias, cast, get_args
+from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.domain import trust
-from cascade_memory.domain.actions import KINDS, check_known_actor, check_note
-from cascade_memory.domain.episode import SOURCES, Arm, Status
+from cascade_memory.domain import records
+from cascade_memory.domain.actions import check_known_actor, check_note
 from cascade_memory.domain.metadata import MetadataValue, check_fields
 from cascade_memory.domain.quoting import quoted
-from cascade_memory.domain.records import Column, Unkept
 from cascade_memory.domain.trajectory import Solution, check_solution
 from cascade_memory.domain.validation import (
     MAX_ID_CHARS,
-    MAX_SOLUTION_CHARS,
     check_id,
-    check_moment,
+    check_namespace,
     check_number,
     check_query,
-    check_share,
     check_text,
     check_whole,
     check_word,
 )
 from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.ledger.compaction import NUMBERS
+from cascade_memory.ledger.declaring import BLOB, TEXT, Column, Row, Rule, between, whole
+from cascade_memory.ledger.facts import LONGEST
 from cascade_memory.ledger.rows import unpack_floats, unpack_ints, unpack_solution
+from cascade_memory.ports.embedder import noted
 
-Row: TypeAlias = Mapping[str, Any]
-
-_LARGEST = 1e12  # greatest absolute value of a feature
+LARGEST = 1e12  # greatest absolute value of a feature
+LAST_NAMESPACE = 2**62  # greatest id: ids are only names, so large ones do no harm
 _TOLERANCE = 1e-3  # for sums of floating-point numbers
 _NAME_CHARS = 10_000  # of a policy or an encoder: users may choose any name
 _SURROGATE = re.compile("[\ud800-\udfff]")  # surrogates cannot be encoded as UTF-8
 _HEX = re.compile("[0-9a-f]{32}")
-_ENDED = ("ok", "error", "interrupted")
 _SOLUTION_KINDS = ("text", "trajectory")
-_RECALL_KINDS = ("recall", "search")
 _NO_FLOATS = np.zeros(0, np.float32)
 
 
@@ -119,62 +118,99 @@ def metadata_of(text: object) -> dict[str, MetadataValue]:
     return check_fields(json_object(text, "the metadata"))
 
 
+def embedder_of(text: object) -> tuple[str, int]:
+    """Parse the folder's note about its embedder into (identity, dimension)."""
+    found = noted(text)
+    if found is None:
+        raise InvalidInput("the note of the embedder cannot be read")
+    return found
+
+
+def is_good(rule: Callable[..., object], *values: object) -> bool:
+    """Tell whether a rule accepts values.
+
+    >>> is_good(hex_of, "none", "digest")
+    False
+    """
+    try:
+        rule(*values)
+    except InvalidInput:
+        return False
+    return True
+
+
+# -- columns -------------------------------------------------------------------------------------------------------------
+
+
+def _alone(check: Callable[[Any], object]) -> Rule:
+    """Return the rule of a function that checks a value whatever its column is called."""
+    return lambda value, _: check(value)
+
+
+QUERY, NAME, ACTOR, NOTE = map(_alone, (check_query, check_namespace, check_known_actor, check_note))
+METADATA, COUNTS = map(_alone, (metadata_of, counts_of))
+NAMESPACE = whole(1, LAST_NAMESPACE)
+SHARE = between(-_TOLERANCE, 1.0 + _TOLERANCE)
+VECTOR = Column("vector", BLOB)  # ``unit_vector`` is its rule, which needs the ledger's dimension
+SOLUTION = (
+    Column("solution_kind", TEXT, optional=True, about="text, trajectory, NULL"),
+    Column("solution", TEXT, optional=True),
+)
+
+
+def text(limit: int, *, empty: bool = True) -> Rule:
+    """Return the rule for a text of at most ``limit`` characters."""
+    return lambda value, name: check_text(value, name, limit, allow_empty=empty)
+
+
+def any_text(value: object, name: str) -> None:
+    """Reject what is no text."""
+    if type(value) is not str:
+        raise InvalidInput(f"the {name} must be a text, not {quoted(value)}")
+
+
 # -- rows ----------------------------------------------------------------------------------------------------------------
 
 
-def episode(row: Row) -> None:
-    """Reject an invalid episode."""
-    check_id(row["id"], "id")
-    check_query(row["query"])
-    if row["thread"] is not None:
-        check_id(row["thread"], "thread")
-    if row["source"] is not None:
-        check_word(row["source"], SOURCES, "source")
-    check_word(row["arm"], get_args(Arm), "arm")
-    check_word(row["status"], get_args(Status), "status")
-    check_share(row["holdout"], "holdout")
-    check_moment(row["opened_at"], "opened_at")
-    if row["closed_at"] is not None:
-        check_moment(row["closed_at"], "closed_at")
-    by_whom(row)
+def fact(row: Row) -> None:
+    """Reject a fact about the folder that cannot be read."""
+    key, value = row["key"], row["value"]
+    if type(key) is not str or type(value) is not str:
+        raise InvalidInput("a fact about the folder must be a text")
+    if len(value) > LONGEST:
+        raise InvalidInput(f"a fact about the folder has at most {LONGEST:,} bytes")
+    if key == "embedder":
+        embedder_of(value)
+    elif key.startswith("compacted:") and not (value.isascii() and value.isdigit() and len(value) <= 16):
+        raise InvalidInput("it must be the key of an outcome")
+    elif key == "identity" and not (value.isascii() and value.isalnum() and len(value) <= 64):
+        raise InvalidInput("the identity of a folder is letters and digits")
+    elif key.startswith("mirror"):
+        _mark(value)
 
 
-def by_whom(row: Row) -> None:
-    """Reject an invalid actor or channel. A newer version may have more channels."""
-    check_known_actor(row["actor"])
-    if row["channel"] is not None:
-        check_id(row["channel"], "channel")
+def _mark(value: str) -> None:
+    mark = json_object(value, "the note about Chroma")
+    if not {"key", "seq", "clean"} <= set(mark):
+        raise InvalidInput("the note about Chroma cannot be read")
+    check_whole(mark["key"], "key")
+    check_whole(mark["seq"], "seq")
 
 
-def attempt(row: Row) -> None:
-    """Reject an invalid end of a run."""
-    check_word(row["status"], _ENDED, "status")
+def has_solution(row: Row) -> None:
+    """Reject a row whose solution cannot be read."""
     solution(row["solution_kind"], row["solution"])
-    check_moment(row["at"], "at")
 
 
-def case(row: Row) -> None:
-    """Reject an invalid case; its text and its vector have their own rules."""
-    check_id(row["id"], "id")
-    check_query(row["query"])
-    check_word(row["source"], SOURCES, "source")
-    check_text(row["head"], "head", MAX_SOLUTION_CHARS, allow_empty=True)
-    counts(row)
-    check_moment(row["created_at"], "created_at")
-    check_moment(row["verified_at"], "verified_at")
-    check_moment(row["verified_run"], "verified_run")
-    check_whole(row["pinned"], "pinned", 0, 1)
-    check_whole(row["hidden"], "hidden", 0, 3)
-    by_whom(row)
-    check_whole(row["trust"], "trust", 0, trust.GREATEST)
+def needs_solution(row: Row) -> None:
+    """Reject a row without a solution that can be read."""
+    solution(row["solution_kind"], row["solution"], needed=True)
 
 
 def counts(row: Row) -> None:
     """Reject counts with which a case would never be evicted, or always be evicted first."""
-    check_whole(row["copies"], "copies", 1)
-    shown = check_whole(row["shown"], "shown")
+    shown = row["shown"]
     check_number(row["succeeded"], "succeeded", -_TOLERANCE, shown + _TOLERANCE * (shown + 1))
-    check_number(row["novelty"], "novelty", -_TOLERANCE, 1.0 + _TOLERANCE)
 
 
 def k_and_forgot(k: object) -> tuple[object, int]:
@@ -182,21 +218,8 @@ def k_and_forgot(k: object) -> tuple[object, int]:
     return (-k, 1) if isinstance(k, int) and k < 0 else (k, 0)
 
 
-def recall(row: Row) -> None:
+def fits_together(row: Row) -> None:
     """Reject a recall whose arrays do not fit together: every later read would fail."""
-    check_id(row["id"], "id")
-    if row["query"] is not None:
-        check_query(row["query"])
-    check_word(row["kind"], _RECALL_KINDS, "kind")
-    check_whole(row["k"], "k")
-    check_whole(row["forgot"], "forgot", 0, 1)
-    check_moment(row["at"], "at")
-    for name in ("policy", "encoder"):
-        name_of(row[name], name)
-    check_whole(row["policy_version"], "policy_version")
-    check_whole(row["shown"], "shown", 0, 1)
-    if row["baseline"] is not None:
-        check_number(row["baseline"], "baseline", -_LARGEST, _LARGEST)
     n = len(blob(row["candidates"], "candidates", 8)) // 8
     _arrays(row, n)
     _opinion(row, n)
@@ -212,14 +235,16 @@ def _arrays(row: Row, n: int) -> None:
     if len(numbers) != NUMBERS * n:
         raise InvalidInput(f"numbers has {len(numbers)} numbers for {n} candidates")
     table = numbers.reshape(n, NUMBERS)
-    if not (np.abs(table[:, Column.SIMILARITY]) <= 1.0 + _TOLERANCE).all() or not _shares(table[:, Column.PROPENSITY]):
+    if not (np.abs(table[:, records.Column.SIMILARITY]) <= 1.0 + _TOLERANCE).all() or not _shares(
+        table[:, records.Column.PROPENSITY]
+    ):
         raise InvalidInput("a similarity or a propensity is out of its range")
     features = _floats(row, "features")
     if len(features) % n if n else len(features):
         raise InvalidInput(f"features has {len(features)} numbers for {n} candidates")
     for name, array in (("features", features), ("context", _floats(row, "context"))):
-        if not (np.abs(array) <= _LARGEST).all():
-            raise InvalidInput(f"{name} must be finite numbers up to {_LARGEST:g}")
+        if not (np.abs(array) <= LARGEST).all():
+            raise InvalidInput(f"{name} must be finite numbers up to {LARGEST:g}")
     agreement = None if row["agreement"] is None else _floats(row, "agreement")
     if agreement is not None and (len(agreement) != n or not _shares(agreement)):
         raise InvalidInput("agreement must be a number from 0 to 1, or nan, for each candidate")
@@ -230,12 +255,11 @@ def _opinion(row: Row, n: int) -> None:
         if row["shadow_numbers"] is not None or row["shadow_context"] is not None:
             raise InvalidInput("it has the numbers of a shadow, but no shadow is named")
         return
-    name_of(row["shadow"], "shadow")
     numbers, context = _floats(row, "shadow_numbers"), _floats(row, "shadow_context")
     if (len(numbers) % n or len(numbers) < 2 * n) if n else len(numbers):
         raise InvalidInput("the shadow's numbers do not have a row for each candidate")
-    if not (np.abs(numbers) <= _LARGEST).all() or not (np.abs(context) <= _LARGEST).all():
-        raise InvalidInput(f"the shadow's numbers must be finite and at most {_LARGEST:g}")
+    if not (np.abs(numbers) <= LARGEST).all() or not (np.abs(context) <= LARGEST).all():
+        raise InvalidInput(f"the shadow's numbers must be finite and at most {LARGEST:g}")
 
 
 def _floats(row: Row, name: str) -> NDArray[np.float32]:
@@ -245,49 +269,6 @@ def _floats(row: Row, name: str) -> NDArray[np.float32]:
 
 def _shares(array: NDArray[np.float32]) -> bool:
     return bool((((array >= 0.0) & (array <= 1.0 + _TOLERANCE)) | np.isnan(array)).all())
-
-
-def outcome(row: Row) -> None:
-    """Reject an invalid outcome."""
-    check_number(row["value"], "value", 0.0, 1.0)
-    check_word(row["source"], SOURCES, "source")
-    check_moment(row["at"], "at")
-    solution(row["solution_kind"], row["solution"])
-    check_whole(row["learns"], "learns", 0, 1)
-    check_whole(row["agents_words"], "agents_words", 0, 1)
-    if row["unkept"] is not None:
-        check_word(row["unkept"], get_args(Unkept), "unkept")
-    if row["withdrawn_at"] is not None:
-        check_moment(row["withdrawn_at"], "withdrawn_at")
-    by_whom(row)
-
-
-def addition(row: Row) -> None:
-    """Reject an invalid record of an addition by hand; its metadata have their own rules."""
-    check_word(row["source"], SOURCES, "source")
-    check_moment(row["at"], "at")
-    if row["solution"] is not None and type(row["solution"]) is not str:
-        raise InvalidInput(f"the solution must be a text, not {quoted(row['solution'])}")
-    by_whom(row)
-
-
-def action(row: Row) -> None:
-    """Reject an invalid row of the audit log."""
-    check_id(row["id"], "id")
-    check_moment(row["at"], "at")
-    check_whole(row["namespace"], "namespace", 0, 2**62)
-    check_word(row["kind"], KINDS, "kind")
-    check_known_actor(row["actor"])
-    check_note(row["note"])
-    if row["digest"] is not None:
-        hex_of(row["digest"], "digest")
-    for name in ("subject", "made", "hid"):
-        if row[name] is not None:
-            check_id(row[name], name)
-    for name in ("undoes", "outcome", "replaced"):
-        if row[name] is not None:
-            check_whole(row[name], name, 1)
-    counts_of(row["counts"])
 
 
 def field(row: Row) -> None:

@@ -9,12 +9,9 @@ import sqlite3
 
 from cascade_memory.domain.validation import GREATEST
 from cascade_memory.errors import StoreCorrupt
+from cascade_memory.ledger.schema import TABLES
 
-KEYS = {
-    **{"change": "seq", "solution": "id"},
-    **dict.fromkeys(("episode", "recall", "outcome", "cases", "addition", "event", "action"), "key"),
-    **dict.fromkeys(("checked", "warning_decision"), "key"),
-}
+KEYS = {table.name: table.counter for table in TABLES if table.counter is not None}
 _LAST = 2**62  # keys beyond this are too close to SQLite's greatest key
 
 

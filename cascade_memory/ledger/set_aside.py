@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from cascade_memory.ledger import failures
+from cascade_memory.ledger import failures, owned
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.rows import KEYS, executed_for, fetched_for, usable
 
@@ -25,8 +25,7 @@ def remove(connection: Connection, keys: Sequence[int]) -> list[tuple[int, str]]
 
 def remove_rows(connection: Connection, keys: Sequence[int]) -> None:
     """Delete them, but not who added them by hand."""
-    executed_for(connection, f"DELETE FROM expired_field WHERE expired IN ({KEYS})", keys)
-    executed_for(connection, f"DELETE FROM expired_vector WHERE key IN ({KEYS})", keys)
+    owned.delete_with(connection, "expired", keys)
     executed_for(connection, f"DELETE FROM expired WHERE key IN ({KEYS})", keys)
 
 

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from cascade_memory.domain.validation import GREATEST
 from cascade_memory.errors import StoreCorrupt
 from cascade_memory.ledger.facts import check_needed
-from cascade_memory.ledger.schema import SCHEMA_VERSION, TABLES
+from cascade_memory.ledger.schema import SCHEMA_VERSION, STATEMENTS
 from cascade_memory.ledger.upgrade import STEPS
 
 # By kind and name: the table, and the words of the statement; none for an index that SQLite makes from a constraint.
@@ -110,7 +110,8 @@ def _as_upgraded(rows: Iterable[_Statement], version: int) -> Structure:
 def _expected() -> tuple[Structure, ...]:
     """Return each structure that a ledger can have: it depends on the version that made it, since upgrades add columns last."""
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as new:
-        new.executescript(TABLES)
+        for statement in STATEMENTS:
+            new.execute(statement)
         fresh = _structure(new.execute(_ROWS))
     found = [fresh]
     for made in STEPS:

@@ -5,7 +5,6 @@ Row numbers differ between ledgers, so records refer to cases and episodes by id
 
 from __future__ import annotations
 
-import base64
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,36 +13,46 @@ from typing import Any, cast
 import numpy as np
 
 from cascade_memory.domain.digests import digest, pair_key
+from cascade_memory.domain.episode import SOURCES
 from cascade_memory.domain.metadata import STORED_AT_MOST, check_metadata
 from cascade_memory.domain.records import CASE_ADDED, SETTLED
 from cascade_memory.domain.trajectory import Solution, gist
 from cascade_memory.domain.trust import LEVELS
 from cascade_memory.domain.validation import check_id, check_namespace, check_word
 from cascade_memory.errors import CascadeError, InvalidInput
-from cascade_memory.ledger import action_log, numbering, rules, transfer_actions, transfer_additions, transfer_warnings
+from cascade_memory.ledger import (
+    action_log,
+    numbering,
+    rules,
+    transfer_actions,
+    transfer_additions,
+    transfer_nested,
+    transfer_warnings,
+)
 from cascade_memory.ledger.case_states import BY_PERSON, QUARANTINED
 from cascade_memory.ledger.cases import HEAD_CHARS, insert_addition, insert_rest, note, solution_id
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.filters import EPISODES, OUTCOMES, keep_fields, kept_fields
 from cascade_memory.ledger.rows import pack_floats, pack_ints, pack_metadata, pack_solution, unpack_ints
 from cascade_memory.ledger.running import now
+from cascade_memory.ledger.schema import ATTEMPT, CASES, EPISODE, OUTCOME, RECALL
 from cascade_memory.ledger.set_aside import displace
-from cascade_memory.ledger.transfer_additions import BY_WHOM
 from cascade_memory.ledger.transfer_decisions import Decisions
+from cascade_memory.ledger.transfer_nested import as_bytes, as_text
 
-_CASE = ["id", "query", "head", "pair", "source", "created_at", "copies", "shown", "succeeded", "novelty", "verified_at"]
-_FLAGS = ["pinned", "hidden", "trust", *BY_WHOM]
-_EPISODE = ["id", "query", "thread", "source", "arm", "holdout", "status", "opened_at", "closed_at", "metadata", *BY_WHOM]
-_RECALL = ["id", "query", "kind", "k", "forgot", "at", "policy", "policy_version", "encoder", "shown", "baseline", "shadow"]
-_BLOBS = ["chosen", "numbers", "features", "context", "agreement", "shadow_numbers", "shadow_context"]
+_CASE = CASES.travelling
+_EPISODE = EPISODE.travelling
+_LISTS = ("candidates", "groups")  # of keys, in place of which an export has ids and digests
+_BLOBS = [column.name for column in RECALL.columns if column.type is bytes and column.name not in _LISTS]
+_RECALL = [name for name in RECALL.travelling if name not in (*_LISTS, *_BLOBS)]
 _DEFAULTS = {  # of fields that exports of older versions lack
     **{"holdout": 0.0, "shadow": None, "shadow_numbers": None, "shadow_context": None},
     **{"pinned": 0, "hidden": 0, "judged": False, "actor": None, "channel": None, "trust": None},
     **{"fields": None, "agents_words": None, "additions": None, "unkept": None, "forgot": None},
-    **{"failure": None, "checks": (), "decision": None},
+    **{"failure": None, "decision": None},
 }
-_OUTCOME = ["value", "source", "at", "solution_kind", "solution", "learns", "withdrawn_at", "agents_words", "unkept", *BY_WHOM]
-_ATTEMPT = ["status", "solution_kind", "solution", "at"]
+_OUTCOME = [name for name in OUTCOME.travelling if name != "metadata"]
+_ATTEMPT = ATTEMPT.travelling
 _ROUNDING = 1e-6  # rounding error of a norm in float32
 
 
@@ -53,15 +62,16 @@ def dump(connection: Connection) -> Iterator[dict[str, Any]]:
     digests: dict[int, str] = dict(connection.execute("SELECT id, digest FROM solution").fetchall())
     episodes: dict[int, str] = dict(connection.execute("SELECT key, id FROM episode").fetchall())
     cases: dict[int, str] = dict(connection.execute("SELECT key, id FROM cases").fetchall())
+    nested = transfer_nested.Nested(connection)
     warnings = transfer_warnings.Dumped(connection, cases)
     for row in _rows(connection, "episode LEFT JOIN episode_vector USING (key)", ["key", *_EPISODE, "vector", "namespace"]):
         yield {
             "kind": "episode",
             **{name: row[name] for name in _EPISODE if name != "metadata"},
-            "vector": _text(row["vector"]),
+            "vector": as_text(row["vector"]),
             "namespace": names[row["namespace"]],
             "fields": _metadata(row["metadata"]),
-            "checks": warnings.checks(row["key"]),
+            **nested.of("episode", row["key"]),
         }
     for table in ("attempt", "judged_attempt"):
         for row in _rows(connection, table, [*_ATTEMPT, "episode"], key="episode"):
@@ -71,7 +81,7 @@ def dump(connection: Connection) -> Iterator[dict[str, Any]]:
     joined = "cases JOIN case_text USING (key) JOIN case_vector USING (key)"
     columns = [
         "cases.key",
-        *(f"cases.{name}" for name in [*_CASE, *_FLAGS]),
+        *(f"cases.{name}" for name in _CASE),
         "cases.solution",
         "cases.namespace",
         "episode",
@@ -86,8 +96,9 @@ def dump(connection: Connection) -> Iterator[dict[str, Any]]:
             "namespace": names[row["namespace"]],
             "episode": episodes.get(row["episode"]),
             "metadata": json.loads(row["metadata"]),
-            "vector": _text(row["vector"]),
+            "vector": as_text(row["vector"]),
             "additions": transfer_additions.dump(connection, row["key"]),
+            **nested.of("cases", row["key"]),
         }
     for row in _rows(connection, "recall", [*_RECALL, *_BLOBS, "candidates", "groups", "episode", "namespace"]):
         if row["namespace"] not in names:  # a search that was written down just when the name of its namespace was forgotten
@@ -96,7 +107,7 @@ def dump(connection: Connection) -> Iterator[dict[str, Any]]:
             "kind": "recall",
             **{name: row[name] for name in _RECALL if name != "kind"},
             "recall_kind": row["kind"],
-            **{name: _text(row[name]) for name in _BLOBS},
+            **{name: as_text(row[name]) for name in _BLOBS},
             "candidates": [cases.get(int(key)) for key in unpack_ints(row["candidates"])],
             "groups": [digests.get(int(group)) for group in unpack_ints(row["groups"])],
             "episode": episodes.get(row["episode"]),
@@ -111,6 +122,7 @@ def dump(connection: Connection) -> Iterator[dict[str, Any]]:
             "case": cases.get(row["cases_key"]),
             "fields": _metadata(row["metadata"]) or kept_fields(connection, OUTCOMES, row["key"]),
             "failure": warnings.failure(row["key"]),
+            **nested.of("outcome", row["key"]),
         }
     yield from transfer_actions.dump(connection, names)
 
@@ -215,9 +227,9 @@ class _Importer:
     def _episode(self, record: dict[str, Any], namespace: int) -> int:
         if self._is_known("episode", record["id"]):
             return 0
-        rules.episode(record)
         vector = None if record["vector"] in (None, "") else self._vector(record["vector"])
         values = {**record, "metadata": _packed(fields := check_metadata(record["fields"], most=STORED_AT_MOST))}
+        EPISODE.check(values, _EPISODE)
         key = self._insert("episode", {**{name: values[name] for name in _EPISODE}, "namespace": namespace})
         keep_fields(self._connection, EPISODES, namespace, key, fields)
         self._new_episodes[record["id"]] = (key, namespace)
@@ -225,14 +237,14 @@ class _Importer:
             self._settled.add(record["id"])
         if vector is not None:  # a compacted episode has none
             self._insert("episode_vector", {"key": key, "vector": vector})
-        transfer_warnings.insert_checks(self._connection, record["checks"], key, namespace)
+        transfer_nested.insert(self._connection, "episode", key, namespace, record)
         return 1
 
     def _attempt(self, record: dict[str, Any], namespace: int) -> int:
         episode = self._new_episode(record["episode"], namespace)
         if episode is None:
             return 0
-        rules.attempt(record)
+        ATTEMPT.check(record, _ATTEMPT)
         table = "judged_attempt" if record["judged"] is True else "attempt"
         values = {**{name: record[name] for name in _ATTEMPT}, **_solution(record), "episode": episode}
         self._insert(table, values, key="episode")
@@ -240,10 +252,10 @@ class _Importer:
 
     def _case(self, record: dict[str, Any], namespace: int) -> int:
         earlier = {"novelty": 1.0, "verified_at": record["created_at"]}  # exports of version 0.1 lack these fields
-        record = {**earlier, **record, "verified_run": 0.0}
+        record = {**earlier, **record}
         if record["trust"] is None:  # nor which source its trust comes from
-            record["trust"] = LEVELS[check_word(record["source"], rules.SOURCES, "source")]
-        rules.case(record)
+            record["trust"] = LEVELS[check_word(record["source"], SOURCES, "source")]
+        CASES.check(record, [name for name in _CASE if name != "pair"])
         solution = rules.solution(record["solution_kind"], record["text"], needed=True)
         assert solution is not None
         fields, vector = check_metadata(record["metadata"], most=STORED_AT_MOST), self._vector(record["vector"])
@@ -260,7 +272,7 @@ class _Importer:
         key = self._insert(
             "cases",
             {
-                **{name: record[name] for name in [*_CASE, *_FLAGS]},
+                **{name: record[name] for name in _CASE},
                 "head": gist(solution, HEAD_CHARS),
                 "pair": pair,
                 "novelty": min(max(float(record["novelty"]), 0.0), 1.0),
@@ -273,6 +285,7 @@ class _Importer:
         insert_rest(self._connection, namespace, key, pack_solution(solution), vector, fields)
         for one in additions:
             insert_addition(self._connection, namespace, key, **one)
+        transfer_nested.insert(self._connection, "cases", key, namespace, record)
         note(self._connection, namespace, CASE_ADDED, key)
         self.decisions.note_author(namespace, record["actor"])
         return 1
@@ -283,14 +296,14 @@ class _Importer:
             return 0
         candidates, groups = _listed(record["candidates"], "candidates"), _listed(record["groups"], "groups")
         row = {name: record["recall_kind" if name == "kind" else name] for name in _RECALL}
-        row.update({name: _bytes(record[name], name) for name in _BLOBS})
+        row.update({name: as_bytes(record[name], name) for name in _BLOBS})
         if row["forgot"] is None:
             row["k"], row["forgot"] = rules.k_and_forgot(row["k"])
         if row["shadow"] is None:
             row["shadow_numbers"] = row["shadow_context"] = None
         row["candidates"] = pack_ints(np.array([self._key("cases", one, namespace) or 0 for one in candidates], np.int64))
         row["groups"] = pack_ints(np.array([self._group(one, namespace) for one in groups], np.int64))
-        rules.recall(row)
+        RECALL.check(row, RECALL.travelling)
         self._insert("recall", {**row, "episode": episode, "namespace": namespace})
         return 1
 
@@ -308,7 +321,7 @@ class _Importer:
             return 0
         by_agent = record["source"] == "agent" and record["solution"] is not None
         record["agents_words"] = int(by_agent) if record["agents_words"] is None else record["agents_words"]
-        rules.outcome(record)
+        OUTCOME.check(record, _OUTCOME)
         fields = check_metadata(record["fields"], most=STORED_AT_MOST)
         if record["withdrawn_at"] is None:
             if record["episode"] in self._judged:
@@ -328,6 +341,7 @@ class _Importer:
             },
         )
         keep_fields(self._connection, OUTCOMES, namespace, key, fields)
+        transfer_nested.insert(self._connection, "outcome", key, namespace, record)
         if record["failure"] is not None:
             self._failure(record, key, namespace)
         # An unconfirmed report of an agent waits for confirmation here as well.
@@ -359,7 +373,7 @@ class _Importer:
         return self._known_cases.get((namespace, check_id(identity, "case"))) or self._key("cases", identity, namespace)
 
     def _vector(self, text: object) -> bytes:
-        vector = rules.unit_vector(_bytes(text, "vector"), self._dimension)
+        vector = rules.unit_vector(as_bytes(text, "vector"), self._dimension)
         norm = float(np.linalg.norm(vector))
         return pack_floats(vector if abs(norm - 1.0) < _ROUNDING else vector / norm)
 
@@ -383,16 +397,3 @@ def _listed(value: object, name: str) -> list[Any]:
 def _digest_of(value: object) -> str:
     """Check a digest from an export; it identifies a solution within that export only."""
     return check_id(value, "the digest of a solution")
-
-
-def _text(blob: bytes | None) -> str | None:
-    return None if blob is None else base64.b64encode(blob).decode()
-
-
-def _bytes(text: object, name: str) -> bytes | None:
-    if text is None:
-        return None
-    try:
-        return base64.b64decode(cast("str", text), validate=True)
-    except (ValueError, TypeError) as error:
-        raise InvalidInput(f"{name} is not base64") from error

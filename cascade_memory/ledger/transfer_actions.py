@@ -8,11 +8,11 @@ from typing import Any
 
 from cascade_memory.domain.actions import COUNTED, OF_WARNINGS
 from cascade_memory.domain.validation import check_word
-from cascade_memory.ledger import rules
 from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.schema import ACTION
 from cascade_memory.ledger.transfer_warnings import decision_of
 
-_COLUMNS = ["id", "at", "actor", "subject", "note", "made", "hid"]
+_COLUMNS = [name for name in ACTION.travelling if name not in ("kind", "counts")]
 _AT_ONCE = 500
 
 
@@ -37,7 +37,7 @@ def row_of(record: Mapping[str, Any], namespace: int, undoes: int | None) -> dic
     """Return a checked row of the audit log; raise if the record is invalid."""
     row = {name: record[name] for name in _COLUMNS}
     row.update(kind=record["action"], namespace=namespace, counts=json.dumps(record["counts"]), undoes=undoes)
-    rules.action({**row, "outcome": None, "replaced": None, "digest": None})
+    ACTION.check({**dict.fromkeys(ACTION.names), **row})
     for name in record["counts"]:  # any other name would be somebody's text
         check_word(name, COUNTED, "the name of a count")
     return row

@@ -11,9 +11,10 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger import rules
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.rows import pack_solution
+from cascade_memory.ledger.schema import ADDITION
 
-BY_WHOM = ["actor", "channel"]
-_COLUMNS = ["source", "at", "metadata", "solution", *BY_WHOM]
+_BY_WHOM = ["actor", "channel"]
+_COLUMNS = ADDITION.travelling
 
 
 def dump(connection: Connection, case: int) -> list[dict[str, Any]]:
@@ -29,7 +30,7 @@ def checked(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     Exports of older versions lack these records. Then a case without an episode gets one, made from the case's own fields.
     """
     first = {"source": record["source"], "at": record["created_at"], "metadata": record["metadata"], "solution": None}
-    first.update({name: record[name] for name in BY_WHOM})
+    first.update({name: record[name] for name in _BY_WHOM})
     by_hand = [first] if record["episode"] is None else []
     return [_one(record, addition) for addition in (by_hand if record["additions"] is None else _listed(record["additions"]))]
 
@@ -37,11 +38,11 @@ def checked(record: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _one(record: Mapping[str, Any], addition: object) -> dict[str, Any]:
     if not isinstance(addition, dict):
         raise InvalidInput(f"an addition must be a JSON object, not a {type(addition).__name__}")
-    given = {**dict.fromkeys(BY_WHOM), **cast("dict[str, Any]", addition)}  # older versions did not note by whom
+    given = {**dict.fromkeys(_BY_WHOM), **cast("dict[str, Any]", addition)}  # older versions did not note by whom
     values: dict[str, Any] = {name: given[name] for name in _COLUMNS}
     if values["solution"] is not None:
         _, values["solution"] = pack_solution(rules.solution(record["solution_kind"], values["solution"]))
-    rules.addition(values)
+    ADDITION.check(values, [name for name in _COLUMNS if name != "metadata"])
     return {**values, "metadata": check_metadata(values["metadata"], most=STORED_AT_MOST)}
 
 

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from cascade_memory.ledger.schema import APPLICATION_ID, TABLES
+from cascade_memory.ledger.schema import APPLICATION_ID, STATEMENTS
 from cascade_memory.ledger.sqlite import SQLiteLedger
 
 _FIXTURES = Path(__file__).parent.parent / "fixtures"
@@ -82,7 +82,7 @@ def mutated(file: Path, rng: random.Random) -> str:
 
 def _words(file: Path, rng: random.Random) -> str:
     """Change words of a statement: one goes, comes, comes twice, is another one, or two change places."""
-    words_of = [*map(str.strip, _WORD.findall(TABLES))]
+    words_of = [*map(str.strip, _WORD.findall("\n".join(STATEMENTS)))]
 
     def other(sql: str) -> str:
         words = _WORD.findall(sql)

@@ -39,7 +39,7 @@ from cascade_memory.errors import (
     UnknownEpisode,
     UnknownWarning,
 )
-from cascade_memory.ledger import rules
+from cascade_memory.ledger import declaring, rules, schema
 
 
 def _nested(depth: int) -> list[Step]:
@@ -210,7 +210,11 @@ def test_each_number_that_a_verb_takes_has_its_limit_here():
 
 
 def test_rows_are_checked_by_the_functions_that_check_arguments():
-    for name in ("check_whole", "check_number", "check_moment", "check_share", "check_word", "check_text", "check_id"):
+    for name in ("check_moment", "check_share", "check_id"):
+        assert getattr(schema, name) is getattr(validation, name)
+    for name in ("check_whole", "check_number", "check_word"):
+        assert getattr(declaring, name) is getattr(validation, name)
+    for name in ("check_text", "check_query", "check_namespace"):
         assert getattr(rules, name) is getattr(validation, name)
 
 

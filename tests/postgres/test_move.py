@@ -27,8 +27,8 @@ from cascade_memory.errors import InvalidInput, SchemaTooNew, StoreBusy, StoreCo
 from cascade_memory.ledger.moving import copying
 from cascade_memory.ledger.moving.counters import greatest_keys
 from cascade_memory.ledger.moving.pages import insert
-from cascade_memory.ledger.moving.tables import all_tables
 from cascade_memory.ledger.postgres.ledger import PostgresLedger
+from cascade_memory.ledger.schema import TABLES
 from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.snapshots import SnapshotStore
 from cascade_memory.snapshots.arrays import digest
@@ -92,8 +92,7 @@ def rows(folder: Path) -> dict[str, list[object]]:
     """All that is in a ledger, but what each memory has for itself."""
     with contextlib.closing(sqlite3.connect(folder / "ledger.sqlite3")) as connection:
         found = {
-            table.name: sorted(map(repr, connection.execute(f"SELECT {table.listed} FROM {table.name}")))
-            for table in all_tables()
+            table.name: sorted(map(repr, connection.execute(f"SELECT {table.listed} FROM {table.name}"))) for table in TABLES
         }
         found["sqlite_sequence"] = sorted(map(repr, connection.execute("SELECT name, seq FROM sqlite_sequence")))
     found["meta"] = [row for row in found["meta"] if not row.startswith(("('identity", "('generation", "('mirror"))]

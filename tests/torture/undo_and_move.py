@@ -32,7 +32,7 @@ from cascade_memory import CascadeMemory
 from cascade_memory.assembly.move import move
 from cascade_memory.engine.mirror_mark import CHANGED
 from cascade_memory.errors import CascadeError
-from cascade_memory.ledger.moving.tables import all_tables
+from cascade_memory.ledger.schema import TABLES
 
 _OPTIONS: dict[str, Any] = {"embedder": "hashing", "learn": "inline"}
 _NUMBER = re.compile(r"[0-9a-f]{8}-[0-9a-f-]+|\d[\d.]*")
@@ -222,8 +222,7 @@ def _rows(folder: Path) -> dict[str, list[str]]:
     """Return all rows of a ledger, but what each memory has for itself."""
     with contextlib.closing(sqlite3.connect(folder / "ledger.sqlite3")) as connection:
         found = {
-            table.name: sorted(map(repr, connection.execute(f"SELECT {table.listed} FROM {table.name}")))
-            for table in all_tables()
+            table.name: sorted(map(repr, connection.execute(f"SELECT {table.listed} FROM {table.name}"))) for table in TABLES
         }
     own = ("('identity", "('generation", "('mirror", "('running")
     found["meta"] = [row for row in found["meta"] if not row.startswith(own)]

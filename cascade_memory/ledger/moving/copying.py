@@ -6,16 +6,17 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 from cascade_memory.errors import InvalidInput, StoreCorrupt
-from cascade_memory.ledger.audit import Check, Fault, as_stored, contradictions, row_checks, wrong
+from cascade_memory.ledger.audit import Checking, Fault, as_stored, contradictions
 from cascade_memory.ledger.belonging import begin_generation
 from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.declaring import Table
 from cascade_memory.ledger.moving.counters import go_on_after, greatest_keys
 from cascade_memory.ledger.moving.digest import Sum
 from cascade_memory.ledger.moving.field_values import comparable, portable
 from cascade_memory.ledger.moving.pages import Row, insert, pages
-from cascade_memory.ledger.moving.tables import Table, all_tables
 from cascade_memory.ledger.numbering import GREATEST
 from cascade_memory.ledger.redeeming import is_own
+from cascade_memory.ledger.schema import TABLES
 
 # Shows how far it is: takes pages, what is being done, and the number of rows.
 Shown: TypeAlias = Callable[[Iterable["list[Row]"], str, int], Iterable["list[Row]"]]
@@ -35,10 +36,10 @@ class Copying:
         with as_stored(self._source):
             for fault in contradictions(self._source):
                 raise self._damaged(fault)
-            checks = row_checks(self._source)
-            sums = {table.name: self._copied(table, *checks[table.name]) for table in all_tables()}
+            checking = Checking(self._source)
+            sums = {table.name: self._copied(table, checking) for table in TABLES}
         go_on_after(self._target, greatest_keys(self._source))
-        for table in all_tables():
+        for table in TABLES:
             if self._arrived(table) != sums[table.name]:
                 raise StoreCorrupt(
                     f"the rows of {table.name} in {self._places[1]} are not those of {self._places[0]}: nothing was moved. "
@@ -48,7 +49,7 @@ class Copying:
         return {name: one.rows for name, one in sums.items()}
 
     def _refuse_unless_empty(self) -> None:
-        for table in all_tables():
+        for table in TABLES:
             if table.name != "meta" and self._target.execute(f"SELECT 1 FROM {table.name} LIMIT 1").fetchone() is not None:
                 raise InvalidInput(
                     f"there is a memory in {self._places[1]} already; nothing was moved. Name a new folder or an empty database"
@@ -61,11 +62,11 @@ class Copying:
             "repair it first: cascade-memory data doctor --fix"
         )
 
-    def _copied(self, table: Table, key: str, check: Check) -> Sum:
-        found, place = Sum(), table.columns.index(key)
+    def _copied(self, table: Table, checking: Checking) -> Sum:
+        found, place = Sum(), table.names.index(table.called)
         for rows in self._pages(self._source, table, "moving"):
             for row in rows:
-                reason = wrong(check, table.columns, row) or _unfit(table, row)
+                reason = checking.wrong(table, table.names, row) or _unfit(table, row)
                 if reason is not None:
                     raise self._damaged(Fault(table.name, row[place], reason))
                 found.add(comparable(self._source, row) if table.is_of_fields else row)
@@ -97,13 +98,13 @@ def _stays(fact: object) -> bool:
 
 def _unfit(table: Table, row: Row) -> str | None:
     """Say why a row cannot be stored in another database, whose columns have one type each."""
-    for name, kind, optional, value in zip(table.columns, table.types, table.optional, row, strict=True):
-        if kind is None or (value is None and optional):
+    for column, value in zip(table.columns, row, strict=True):
+        if column.type is None or (value is None and column.optional):
             continue
-        if type(value) is not kind:
-            return f"{name} is no {_NAMES[kind]}"
+        if type(value) is not column.type:
+            return f"{column.name} is no {_NAMES[column.type]}"
         if isinstance(value, str) and "\x00" in value:
-            return f"{name} contains a NUL character, which PostgreSQL cannot store"
+            return f"{column.name} contains a NUL character, which PostgreSQL cannot store"
     return None
 
 

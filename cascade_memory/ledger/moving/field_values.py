@@ -13,9 +13,9 @@ from typing import Any, cast
 
 from cascade_memory.ledger.audit import Fault
 from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.declaring import Table
 from cascade_memory.ledger.filters import FieldValue, encode_value
 from cascade_memory.ledger.moving.pages import Row
-from cascade_memory.ledger.moving.tables import Table
 from cascade_memory.ledger.postgres.fields import decoded, encoded
 from cascade_memory.ledger.rows import KEYS, fetched_for
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 from cascade_memory.ledger.database import Connection
-from cascade_memory.ledger.moving.tables import Table
+from cascade_memory.ledger.declaring import Table
 
 Row: TypeAlias = "tuple[Any, ...]"
 
@@ -17,8 +17,8 @@ _LARGE = 4 * 2**20  # bytes of a page above which the next one is smaller
 
 def pages(connection: Connection, table: Table) -> Iterator[list[Row]]:
     """Yield all rows in the order of their key, a page at a time."""
-    key = ", ".join(table.columns[place] for place in table.key)
-    after = f"WHERE ({key}) > ({', '.join('?' * len(table.key))})"
+    key = ", ".join(table.keys)
+    after = f"WHERE ({key}) > ({', '.join('?' * len(table.keys))})"
     size, last = _FIRST, None
     while True:
         where = "" if last is None else after
@@ -28,7 +28,7 @@ def pages(connection: Connection, table: Table) -> Iterator[list[Row]]:
             yield rows
         if len(rows) < size:
             return
-        last = tuple(rows[-1][place] for place in table.key)
+        last = tuple(rows[-1][place] for place in table.places)
         size = max(1, size // 2) if _bytes(rows) > _LARGE else min(_MOST, size * 2)
 
 
@@ -38,6 +38,6 @@ def _bytes(rows: Sequence[Row]) -> int:
 
 def insert(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
     """Insert rows with one statement."""
-    marks = ", ".join([f"({', '.join('?' * len(table.columns))})"] * len(rows))
+    marks = ", ".join([f"({', '.join('?' * len(table.names))})"] * len(rows))
     values = [value for row in rows for value in row]
     connection.execute(f"INSERT INTO {table.name} ({table.listed}) VALUES {marks}", values)

@@ -1,0 +1,103 @@
+"""Which rows belong to which: what goes with an episode, a case or a namespace, and what belongs to nothing.
+
+All of it follows from the declared tables, so a table that is added takes part in every deletion, and in the check for orphans.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.declaring import Table
+from cascade_memory.ledger.rows import KEYS, executed_for
+from cascade_memory.ledger.schema import TABLES
+
+_BY_NAME = {table.name: table for table in TABLES}
+
+
+def _below(owner: str, chosen: str) -> Iterator[tuple[str, str, str]]:
+    """Yield (table, what it counts as, what chooses its rows) for all that belongs to chosen rows, the last owners last."""
+    for table in reversed(TABLES):
+        if table.owner is not None and table.owner.of == (owner,):
+            where = f"{table.owner.name} {chosen}"
+            yield from _below(table.name, f"IN (SELECT {table.keys[0]} FROM {table.name} WHERE {where})")
+            yield table.name, table.counted, where
+
+
+def _in_namespace(table: Table) -> str:
+    """Return what chooses the rows of a table that are in a namespace; nothing if its rows are in none."""
+    if table.is_of_a_namespace or table.owner is None:
+        return "namespace = ?" if table.is_of_a_namespace else ""
+    owner = _BY_NAME[table.owner.of[0]]
+    return f"{table.owner.name} IN (SELECT {owner.keys[0]} FROM {owner.name} WHERE {_in_namespace(owner)})"
+
+
+def _not_in(column: str, owner: str) -> str:
+    return f"{column} NOT IN (SELECT {_BY_NAME[owner].keys[0]} FROM {owner})"
+
+
+def _orphaned(table: Table) -> str:
+    """Return what chooses the rows of a table that belong to nothing; nothing if all may stand for themselves."""
+    if table.needs:
+        return " OR ".join(_not_in("key", need) for need in table.needs)
+    column = table.owner
+    if table.orphaned or column is None:
+        return table.orphaned
+    known = [f"{column.name} IS NOT NULL"] if column.optional else []
+    return " AND ".join([*known, *(_not_in(column.name, owner) for owner in column.of)])
+
+
+def _to_query(table: Table) -> str:
+    """Return a table, joined with those by which one comes to the text of a task."""
+    joined = table.name
+    while "query" not in table.names:
+        assert table.owner is not None, f"the vectors of {table.name} belong to no text"
+        owner = _BY_NAME[table.owner.of[0]]
+        joined += f" JOIN {owner.name} ON {owner.name}.{owner.keys[0]} = {table.name}.{table.owner.name}"
+        table = owner
+    return joined
+
+
+_BELONGING = {table.name: tuple(_below(table.name, f"IN ({KEYS})")) for table in TABLES}
+_NAMESPACES = tuple((table.name, table.counted, where) for table in reversed(TABLES) if (where := _in_namespace(table)))
+_HOLDING = tuple(table.name for table in TABLES if table.is_of_a_namespace)
+_PURGED = tuple((table.name, table.purged) for table in TABLES if table.purged)
+# The rows that belong to nothing, by table. First what is of no use by itself: when that goes, it orphans others.
+ORPHANS = {table.name: where for table in sorted(TABLES, key=lambda one: not one.needs) if (where := _orphaned(table))}
+WITH_QUERIES = {table.name: _to_query(table) for table in TABLES if "vector" in table.names}  # the tables of vectors
+DATED = tuple((table.name, column.name) for table in TABLES for column in table.columns if column.dated)
+# The tables that name a case wherever that is; the rows of the others with this column are written with the case.
+OF_CASES = tuple(table.name for table in TABLES if "cases_key" in table.names and table.column("cases_key").of != ("cases",))
+
+
+def delete_with(connection: Connection, owner: str, keys: Sequence[object]) -> Counter[str]:
+    """Delete all that belongs to rows of a table, and to nothing else, but not these rows; count it by the declared names."""
+    gone: Counter[str] = Counter()
+    for table, counted, where in _BELONGING[owner]:
+        done = executed_for(connection, f"DELETE FROM {table} WHERE {where}", keys)
+        if counted:
+            gone[counted] += sum(one.rowcount for one in done)
+    return gone
+
+
+def delete_namespace(connection: Connection, namespace: int) -> Counter[str]:
+    """Delete everything in a namespace but its name and its log; count it by the declared names."""
+    gone: Counter[str] = Counter()
+    for table, counted, where in _NAMESPACES:
+        count = connection.execute(f"DELETE FROM {table} WHERE {where}", (namespace,)).rowcount
+        if counted:
+            gone[counted] += count
+    return gone
+
+
+def is_empty(connection: Connection, namespace: int) -> bool:
+    """Tell whether nothing is left in a namespace."""
+    query = "SELECT 1 FROM {} WHERE namespace = ? LIMIT 1"
+    return all(connection.execute(query.format(table), (namespace,)).fetchone() is None for table in _HOLDING)
+
+
+def purge(connection: Connection, namespace: int) -> None:
+    """Delete what nobody could find any more, and so could not forget."""
+    for table, purged in _PURGED:
+        connection.execute(f"DELETE FROM {table} WHERE namespace = ? AND {purged}", (namespace,))

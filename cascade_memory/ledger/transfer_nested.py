@@ -1,0 +1,94 @@
+"""Exports and imports the rows that the record of their owner lists as they are: all that a table needs for it is its name."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from cascade_memory.errors import InvalidInput
+from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.declaring import Column, Table
+from cascade_memory.ledger.schema import TABLES
+
+_NESTED = tuple(table for table in TABLES if table.nested)
+
+
+class Nested:
+    """Reads such rows; most owners have none."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._owners = {table.name: _owners(connection, table) for table in _NESTED}
+
+    def of(self, owner: str, key: int) -> dict[str, list[dict[str, Any]]]:
+        """Return what belongs to a row of a table, by the names of an export."""
+        return {table.nested: self._rows(table, key) for table in _NESTED if _column(table).of == (owner,)}
+
+    def _rows(self, table: Table, key: int) -> list[dict[str, Any]]:
+        if key not in self._owners[table.name]:
+            return []
+        query = (
+            f"SELECT {', '.join(table.travelling)} FROM {table.name} WHERE {_column(table).name} = ? ORDER BY {table.keys[0]}"
+        )
+        rows = self._connection.execute(query, (key,)).fetchall()
+        found = [dict(zip(table.travelling, row, strict=True)) for row in rows]
+        return [{name: as_text(one) if isinstance(one, bytes) else one for name, one in row.items()} for row in found]
+
+
+def insert(connection: Connection, owner: str, key: int, namespace: int, record: Mapping[str, Any]) -> None:
+    """Store what the record of an imported row says of rows that belong to it; each is checked."""
+    for table in (one for one in _NESTED if _column(one).of == (owner,)):
+        listed: object = record.get(table.nested, ())
+        if not isinstance(listed, (list, tuple)):
+            raise InvalidInput(f"{table.nested} must be a list, not a {type(listed).__name__}")
+        for one in cast("Sequence[object]", listed):
+            given = an_object(one, f"one of {table.nested}")
+            row = {name: _stored(table, name, given[name]) for name in table.travelling}
+            table.check(row, table.travelling)
+            put(connection, table.name, {**row, _column(table).name: key, "namespace": namespace})
+
+
+def an_object(value: object, name: str) -> dict[str, Any]:
+    """Return a JSON object, or raise."""
+    if not isinstance(value, dict):
+        raise InvalidInput(f"{name} must be a JSON object, not a {type(value).__name__}")
+    return cast("dict[str, Any]", value)
+
+
+def put(connection: Connection, table: str, values: Mapping[str, Any]) -> None:
+    """Insert a row."""
+    marks = ", ".join("?" * len(values))
+    connection.execute(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})", list(values.values()))
+
+
+def as_text(blob: bytes | None) -> str | None:
+    """Write bytes as an export does.
+
+    >>> as_text(b"ab"), as_bytes("YWI=", "it")
+    ('YWI=', b'ab')
+    """
+    return None if blob is None else base64.b64encode(blob).decode()
+
+
+def as_bytes(text: object, name: str) -> bytes | None:
+    """Read them again."""
+    if text is None:
+        return None
+    try:
+        return base64.b64decode(cast("str", text), validate=True)
+    except (ValueError, TypeError) as error:
+        raise InvalidInput(f"{name} is not base64") from error
+
+
+def _owners(connection: Connection, table: Table) -> set[int]:
+    return {key for (key,) in connection.execute(f"SELECT DISTINCT {_column(table).name} FROM {table.name}").fetchall()}
+
+
+def _column(table: Table) -> Column:
+    assert table.owner is not None, f"the rows of {table.name} belong to none"
+    return table.owner
+
+
+def _stored(table: Table, name: str, value: Any) -> Any:
+    return as_bytes(value, name) if table.column(name).type is bytes else value
