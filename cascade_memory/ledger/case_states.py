@@ -9,7 +9,7 @@ audit log, and is made anew whenever the case or the decision changes. The docum
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cascade_memory.domain.actions import Taken
@@ -39,6 +39,14 @@ def _bit(namespace: str, author: str) -> str:
 OF_NEW = _bit("?", "?")  # of a case that is about to be stored: the parameters are its namespace and its author
 DECIDED = _bit("cases.namespace", AUTHOR)  # of a row of cases
 _NOTE = "INSERT INTO change (namespace, kind, ref) VALUES (?, ?, ?)"
+
+
+def trust_of(level: int, shown: Sequence[int]) -> tuple[str, list[int]]:
+    """Return the SQL of a case's trust, with its parameters: no more than that of the cases shown, if they are still there."""
+    if not shown:
+        return "?", [level]
+    worse = f"SELECT min(trust) FROM cases WHERE key IN ({', '.join('?' * len(shown))}) AND trust < ?"
+    return f"coalesce(({worse}), ?)", [*shown, level, level]
 
 
 def decided_about(connection: Connection, namespace: int) -> dict[str, bool]:
@@ -117,7 +125,7 @@ class Gone(NamedTuple):
     hidden: bool
 
 
-def gone(case: NewCase, current: Mapping[str, Any] | None, taken: Taken | None) -> Gone | None:
+def _gone(case: NewCase, current: Mapping[str, Any] | None, taken: Taken | None) -> Gone | None:
     """Return the case that is stored anew: the one of the outcome that is replaced, or of the one that comes back."""
     if taken is not None:
         return Gone(taken.hid, taken.pinned, taken.hidden) if taken.deleted and taken.hid is not None else None
@@ -126,11 +134,14 @@ def gone(case: NewCase, current: Mapping[str, Any] | None, taken: Taken | None) 
     return Gone(current["case"], bool(current["pinned"]), bool(current["hidden"]))
 
 
-def under_its_id(connection: Connection, case: NewCase, before: Gone | None) -> NewCase:
-    """Give a case the id that it had, unless that is in use."""
+def under_its_id(
+    connection: Connection, case: NewCase, current: Mapping[str, Any] | None, taken: Taken | None
+) -> tuple[NewCase, Gone | None]:
+    """Give a case the id that it had, unless that is in use; also return what it was."""
+    before = _gone(case, current, taken)
     if before is None or is_there(connection, before.id):
-        return case
-    return dataclasses.replace(case, id=before.id)
+        return case, before
+    return dataclasses.replace(case, id=before.id), before
 
 
 def decide_again(connection: Connection, namespace: int, case_id: str, before: Gone | None) -> None:

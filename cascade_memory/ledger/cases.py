@@ -16,8 +16,9 @@ from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, EVICTED, EXP
 from cascade_memory.domain.trajectory import Solution, gist
 from cascade_memory.domain.trust import LEVELS
 from cascade_memory.domain.validation import GREATEST
-from cascade_memory.ledger import action_log, case_states, failures, numbering, room, running, set_aside
+from cascade_memory.ledger import action_log, case_states, numbering, room, running, set_aside
 from cascade_memory.ledger.database import Connection, Database
+from cascade_memory.ledger.events import OBSERVERS
 from cascade_memory.ledger.filters import ADDITIONS, CASES, keep_fields
 from cascade_memory.ledger.rows import (
     KEYS,
@@ -70,14 +71,6 @@ def solution_id(connection: Connection, namespace: int, digest: str) -> int:
     return int(row[0])
 
 
-def trust_of(level: int, shown: Sequence[int]) -> tuple[str, list[int]]:
-    """Return the SQL of a case's trust, with its parameters: no more than that of the cases shown, if they are still there."""
-    if not shown:
-        return "?", [level]
-    worse = f"SELECT min(trust) FROM cases WHERE key IN ({', '.join('?' * len(shown))}) AND trust < ?"
-    return f"coalesce(({worse}), ?)", [*shown, level, level]
-
-
 def known_values(case: NewCase) -> tuple[Any, ...]:
     """Return the parameters of ``KNOWN`` and ``SAME``."""
     pair = (case.namespace, case.pair_key)
@@ -107,7 +100,7 @@ def insert(
     ``seen`` are the keys of the cases that were shown there. It is trusted no more than these and its source are. ``by`` is who
     made it, and the door, if that is not what the case itself says. Without ``tells``, the caller writes the line of the log.
     """
-    trust, levels = trust_of(LEVELS[case.source], seen)
+    trust, levels = case_states.trust_of(LEVELS[case.source], seen)
     ((same, same_id, same_text, in_quarantine, displaced, has_solution),) = known or known_of(connection, case)
     run = running.now(connection) if run is None else run
     kind, text = packed or pack_solution(case.solution)
@@ -203,14 +196,14 @@ def insert_addition(
 
 def delete(connection: Connection, key: int, kind: str = CASE_REMOVED) -> None:
     """Delete a case, its text, its vector and its fields. ``kind`` is what the log says about the deletion."""
-    failures.forget_cases(connection, [key])
-    room.take_away(connection, [key], kind)
+    room.take_away(connection, [key], kind, why="forgotten")
 
 
 def delete_expired(connection: Connection, key: int) -> int:
     """Delete a case if it has expired; return how many were deleted. It is logged, since statistics may still include it."""
     row = connection.execute("SELECT namespace FROM expired WHERE key = ?", (key,)).fetchone()
-    failures.forget_cases(connection, [key])  # even if the case was deleted long ago
+    for one in OBSERVERS:
+        one.on_case_gone(connection, [key], "forgotten")  # even if the case was deleted long ago
     gone = set_aside.remove(connection, [key])
     for _, case_id in gone:
         note(connection, row[0], CASE_REMOVED, key, case_id)

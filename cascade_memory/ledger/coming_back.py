@@ -12,7 +12,7 @@ from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.domain.provenance import Wanted
 from cascade_memory.domain.records import Settlement
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, InvalidInput, UndoRefused, UnknownCase
-from cascade_memory.ledger import action_log, actions, failures
+from cascade_memory.ledger import action_log, actions
 from cascade_memory.ledger.case_states import set_hidden
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.outcomes import settled
@@ -146,11 +146,9 @@ def count_again(connection: Connection, new: Settlement) -> bool:
 
 
 def _count_again(connection: Connection, new: Settlement, taken: Taken) -> None:
-    lost = connection.execute("SELECT namespace, warning FROM failure WHERE key = ?", (taken.outcome,)).fetchall()
     # Its case is looked at later: it stays if the older outcome verifies it as well.
     connection.execute("UPDATE outcome SET cases_key = NULL WHERE key = ?", (taken.outcome,))
-    settled(connection, new)
-    failures.settle_up(connection, lost, forgotten=True)
+    settled(connection, new, forgotten=True)
     (case,) = connection.execute("SELECT cases_key FROM outcome WHERE key = ?", (taken.replaced,)).fetchone()
     if case is not None:
         reconsider(connection, case)

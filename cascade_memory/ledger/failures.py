@@ -1,40 +1,88 @@
-"""Deletes the steps that failed runs are blamed for, with the outcomes and the cases that they come from.
-
-All functions run inside the caller's transaction. ``Lost`` are the rows (namespace, warning) of failures that were deleted.
-"""
+"""Keeps the rows of warnings in step with the outcomes, the cases and the episodes that they come from."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
+from cascade_memory.domain.episode import TRUSTED_SOURCES
+from cascade_memory.domain.failure_warning import Blame
+from cascade_memory.domain.records import Settlement
+from cascade_memory.domain.trust import LEVELS
 from cascade_memory.ledger import action_log
+from cascade_memory.ledger.case_states import trust_of
 from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.observer import Observer, Standing, WhyGone, WhyWithdrawn
 from cascade_memory.ledger.rows import KEYS, executed_for, fetched_for
 
-Lost: TypeAlias = Sequence[Any]
-
-_DELETE = "DELETE FROM failure WHERE {} RETURNING namespace, warning"
+_DELETED = "DELETE FROM failure WHERE key = ? RETURNING namespace, warning"
+_DELETED_WITH_EPISODE = _DELETED.replace("= ?", "IN (SELECT key FROM outcome WHERE episode = ?)")
 _VERIFIED = "(SELECT 1 FROM outcome WHERE outcome.cases_key = failure.cases_key AND withdrawn_at IS NULL)"
+_UNVERIFIED = f"AND cases_key NOT IN (SELECT key FROM expired) AND NOT EXISTS {_VERIFIED}"
 
 
-def withdraw(connection: Connection, outcome: int, episode: int) -> Lost:
-    """Delete the failure of an outcome that counts no more; what was checked in its episode has no reward now.
+class Warnings(Observer):
+    """Stores the step that a failed run is blamed for, and deletes it with what it comes from; notes what came of checks."""
 
-    The caller says ``settle_up`` when it is known whether another failure has taken its place.
-    """
-    connection.execute("UPDATE checked SET reward = NULL WHERE episode = ?", (episode,))
-    return connection.execute(_DELETE.format("key = ?"), (outcome,)).fetchall()
+    def on_settled(self, tx: Connection, now: Standing) -> None:
+        """Note the reward, if it teaches, and which mistakes came again; store the failure.
+
+        Only then is it known whether the outcome that was replaced had the last failure of its warning.
+        """
+        if now.is_checked:
+            reward = "(SELECT value FROM outcome WHERE key = ? AND learns = 1)"
+            tx.execute(f"UPDATE checked SET reward = {reward} WHERE episode = ?", (now.outcome, now.episode))
+        if now.new is not None:
+            for warning, repeated in now.new.repeats.items():
+                what = (int(repeated), now.episode, warning)
+                tx.execute("UPDATE checked SET repeated = ? WHERE episode = ? AND warning = ?", what)
+            if now.new.blame is not None and now.new.source in TRUSTED_SOURCES:
+                _store(tx, now.new, now.new.blame, now)
+        if now.replaced is not None:
+            settle_up(tx, tx.execute(_DELETED, (now.replaced,)).fetchall(), forgotten=now.forgotten)
+
+    def on_withdrawn(self, tx: Connection, outcome: int, episode: int, why: WhyWithdrawn) -> None:
+        """Delete the failure of an outcome that counts no more; what was checked in its episode has no reward now."""
+        tx.execute("UPDATE checked SET reward = NULL WHERE episode = ?", (episode,))
+        if why != "replaced":
+            settle_up(tx, tx.execute(_DELETED, (outcome,)).fetchall(), forgotten=why == "forgotten")
+
+    def on_case_gone(self, tx: Connection, cases: Sequence[int], why: WhyGone) -> None:
+        """Blank what worked instead according to these cases; if a case is lost, only when no episode verifies it any more."""
+        where = f"cases_key IN ({KEYS}) {_UNVERIFIED if why == 'lost' else ''}"
+        told = fetched_for(tx, f"SELECT DISTINCT namespace, warning FROM failure WHERE {where}", cases)
+        if told:
+            executed_for(tx, f"UPDATE failure SET instead = '', cases_key = NULL WHERE {where}", cases)
+            settle_up(tx, told)
+
+    def on_episode_gone(self, tx: Connection, episode: int) -> None:
+        """Delete the failures of an episode."""
+        settle_up(tx, tx.execute(_DELETED_WITH_EPISODE, (episode,)).fetchall(), forgotten=True)
 
 
-def of_episode(connection: Connection, episode: int) -> Lost:
-    """Return the failures of an episode that is about to be deleted, for ``settle_up``."""
-    query = "SELECT namespace, warning FROM failure WHERE key IN (SELECT key FROM outcome WHERE episode = ?)"
-    return connection.execute(query, (episode,)).fetchall()
+def _store(tx: Connection, new: Settlement, blame: Blame, now: Standing) -> None:
+    """Store a failure. It is trusted like a case: no more than its source, what was shown, and the case of what worked."""
+    case, instead = None, blame.instead
+    if blame.instead_case is not None:
+        there = "SELECT key FROM cases WHERE id = ? AND namespace = ? AND hidden = 0"
+        row = tx.execute(there, (blame.instead_case, new.namespace)).fetchone()
+        case, instead = (None, "") if row is None else (int(row[0]), instead)  # it may have been forgotten meanwhile
+    trust, levels = trust_of(LEVELS[new.source], [*now.shown, *([] if case is None else [case])])
+    tx.execute(
+        f"""INSERT INTO failure (key, namespace, warning, why, tool, action, happened, words, instead, cases_key, trust, vector)
+            SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {trust}, vector FROM episode_vector WHERE key = ?""",
+        (
+            *(now.outcome, new.namespace, blame.group, blame.why, blame.tool, blame.action, blame.happened),
+            *(json.dumps(list(blame.words), ensure_ascii=False), instead, case),
+            *levels,
+            now.episode,
+        ),
+    )
 
 
-def settle_up(connection: Connection, lost: Lost, *, forgotten: bool = False) -> None:
-    """Delete what rests on failures that are gone: a model's advice was made from them.
+def settle_up(tx: Connection, lost: Sequence[Any], *, forgotten: bool = False) -> None:
+    """Delete what rests on failures that are gone, given as (namespace, warning): a model's advice was made from them.
 
     What people have decided about a warning goes with its last failure. If that was ``forgotten``, so is what came of the
     checks of this warning in other episodes.
@@ -42,30 +90,12 @@ def settle_up(connection: Connection, lost: Lost, *, forgotten: bool = False) ->
     gone: list[str] = []
     for warning in sorted({(int(namespace), str(name)) for namespace, name in lost}):
         of_warning = "WHERE namespace = ? AND warning = ?"
-        if connection.execute(f"SELECT 1 FROM failure {of_warning} LIMIT 1", warning).fetchone() is not None:
-            connection.execute(f"DELETE FROM warning_decision {of_warning} AND by_model = 1", warning)
+        if tx.execute(f"SELECT 1 FROM failure {of_warning} LIMIT 1", warning).fetchone() is not None:
+            tx.execute(f"DELETE FROM warning_decision {of_warning} AND by_model = 1", warning)
             continue
-        connection.execute(f"DELETE FROM warning_decision {of_warning}", warning)
+        tx.execute(f"DELETE FROM warning_decision {of_warning}", warning)
         if forgotten:
-            connection.execute(f"DELETE FROM checked {of_warning}", warning)
+            tx.execute(f"DELETE FROM checked {of_warning}", warning)
         gone.append(warning[1])
     if gone:
-        action_log.drop_notes(connection, gone)
-
-
-def forget_cases(connection: Connection, cases: Sequence[int]) -> None:
-    """Blank what worked instead according to cases that are forgotten, and delete a model's advice that was made from it."""
-    _blank(connection, f"cases_key IN ({KEYS})", cases)
-
-
-def lose_cases(connection: Connection, cases: Sequence[int]) -> None:
-    """Do so with cases that go for another reason, unless an episode still verifies them: by it they can be forgotten."""
-    unkept = f"cases_key IN ({KEYS}) AND cases_key NOT IN (SELECT key FROM expired) AND NOT EXISTS {_VERIFIED}"
-    _blank(connection, unkept, cases)
-
-
-def _blank(connection: Connection, where: str, cases: Sequence[int]) -> None:
-    told = fetched_for(connection, f"SELECT DISTINCT namespace, warning FROM failure WHERE {where}", cases)
-    if told:
-        executed_for(connection, f"UPDATE failure SET instead = '', cases_key = NULL WHERE {where}", cases)
-        settle_up(connection, told)
+        action_log.drop_notes(tx, gone)

@@ -11,10 +11,11 @@ from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.domain.provenance import Wanted
 from cascade_memory.domain.records import FORGOTTEN, PURGED, Settlement, Undone
 from cascade_memory.errors import NamespaceForgotten
-from cascade_memory.ledger import action_log, cases, episode_states, failures, numbering, owned, set_aside
+from cascade_memory.ledger import action_log, cases, episode_states, numbering, owned, set_aside
 from cascade_memory.ledger.coming_back import as_prepared, coming_back, take_back, take_back_verdicts
 from cascade_memory.ledger.compaction import offering, take_out
 from cascade_memory.ledger.database import Connection, Database
+from cascade_memory.ledger.events import OBSERVERS
 from cascade_memory.ledger.naming import Named, Naming, by_episode, by_ids, by_source, by_where
 from cascade_memory.ledger.others_episodes import forget_outcomes
 from cascade_memory.ledger.recalls import count_use, shown_to
@@ -65,9 +66,7 @@ def forget(
         forget_episode(connection, episode, gone)
     if named.outcomes:
         take_back_verdicts(connection, namespace, named.outcomes, by)
-        outcomes, failed = forget_outcomes(connection, named.outcomes, again)
-        gone["outcomes"] += outcomes
-        _count(gone, "warnings", failed)
+        _add(gone, forget_outcomes(connection, named.outcomes, again))
     if named.decisions:  # now that the cases are there again that it hid, and then corrected
         gone["decisions"] = take_back(connection, namespace, named.decisions, by)
     for addition in named.additions:
@@ -106,18 +105,19 @@ def forget_episode(connection: Connection, episode: int, gone: dict[str, int]) -
         shown = count_use(connection, shown_to(connection, episode), current[0], sign=-1, unkept=current[1])
         set_aside.uncount(connection, () if current[1] == "capped" else shown, current[0])
     connection.execute("UPDATE cases SET episode = NULL WHERE episode = ?", (episode,))
-    lost = failures.of_episode(connection, episode)
-    for name, count in owned.delete_with(connection, "episode", [episode]).items():
-        _count(gone, name, count)
-    failures.settle_up(connection, lost, forgotten=True)
+    _add(gone, owned.count_with(connection, "episode", episode))
+    for one in OBSERVERS:
+        one.on_episode_gone(connection, episode)
+    owned.delete_with(connection, "episode", [episode])
     gone["episodes"] += episode_states.delete(connection, episode)
     cases.note(connection, namespace, FORGOTTEN, episode)
 
 
-def _count(gone: dict[str, int], name: str, count: int) -> None:
-    """Add a count; what most memories have none of is named only if there was any."""
-    if count or name in gone:
-        gone[name] = gone.get(name, 0) + count
+def _add(gone: dict[str, int], more: Mapping[str, int]) -> None:
+    """Add counts; what most memories have none of is named only if there was any."""
+    for name, count in more.items():
+        if count:
+            gone[name] = gone.get(name, 0) + count
 
 
 def _instead_of(again: Settlement) -> int:
@@ -205,8 +205,7 @@ class SQLForgetting:
         """Delete everything in a namespace except its name, which a recall may be using right now."""
         with self._writing(preview=preview) as connection:
             gone: dict[str, int] = {"cases": 0, "outcomes": 0, "recalls": 0, "episodes": 0}
-            for name, count in owned.delete_namespace(connection, namespace).items():
-                _count(gone, name, count)
+            _add(gone, owned.delete_namespace(connection, namespace))
             cases.note(connection, namespace, FORGOTTEN, 0)
             connection.execute("UPDATE action SET note = NULL WHERE namespace = ?", (namespace,))
             action_log.write(connection, namespace, action, counts=gone)

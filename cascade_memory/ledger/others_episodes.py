@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from cascade_memory.domain.records import Settlement
-from cascade_memory.ledger import episode_states, failures, owned, set_aside
+from cascade_memory.ledger import episode_states, owned, set_aside
 from cascade_memory.ledger.coming_back import count_again
 from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.events import OBSERVERS
+from cascade_memory.ledger.observer import Standing
 from cascade_memory.ledger.recalls import count_use, shown_cases, shown_to
 from cascade_memory.ledger.reports import withdraw
 from cascade_memory.ledger.rows import KEYS, fetched_for
@@ -19,8 +22,8 @@ _ATTEMPT = "episode, status, solution_kind, solution, at"
 
 def forget_outcomes(
     connection: Connection, outcomes: Iterable[int], again: Mapping[int, Settlement] | None = None
-) -> tuple[int, int]:
-    """Delete outcomes with what they counted; return their number, and that of their failures.
+) -> Counter[str]:
+    """Delete outcomes with what they counted; return how many rows went, by the declared names.
 
     ``again`` are the outcomes that count in their place, as they were prepared. Without it an older outcome counts again, but
     nobody can store its case and its labels anew. The cases that the deleted ones verified are not touched.
@@ -28,15 +31,15 @@ def forget_outcomes(
     query = f"SELECT withdrawn_at IS NULL, key, episode, namespace, value, at, unkept FROM outcome WHERE key IN ({KEYS})"
     rows = fetched_for(connection, query, sorted(outcomes))
     rows = sorted(rows, key=lambda row: row[:2])  # first those that do not count any more
-    failed = 0
+    gone = Counter(outcomes=len(rows))
     for current, key, episode, namespace, value, at, unkept in rows:
         counts_again = False
         if current:
-            failed += len(connection.execute("SELECT 1 FROM failure WHERE key = ?", (key,)).fetchall())
+            gone += owned.count_with(connection, "outcome", key)
             counts_again = again is not None and key in again and count_again(connection, again[key])
             if not counts_again:
                 connection.execute("UPDATE outcome SET cases_key = NULL WHERE key = ?", (key,))
-                failures.settle_up(connection, withdraw(connection, namespace, time.time(), key), forgotten=True)
+                withdraw(connection, namespace, time.time(), key, "forgotten")
             set_aside.uncount(connection, () if unkept == "capped" else shown_cases(connection, episode), value)
         else:  # what it had replaced was replaced by what has replaced it
             connection.execute(
@@ -48,7 +51,7 @@ def forget_outcomes(
         connection.execute("DELETE FROM outcome WHERE key = ?", (key,))
         if current and not counts_again and not _as_replaced(connection, episode, at):
             _reopen(connection, episode)
-    return len(rows), failed
+    return gone
 
 
 def _as_replaced(connection: Connection, episode: int, at: float) -> bool:
@@ -65,8 +68,8 @@ def _as_replaced(connection: Connection, episode: int, at: float) -> bool:
     still = None if case is None else connection.execute(there, (case, case)).fetchone()
     kept = None if still is None else still[0]
     connection.execute("UPDATE outcome SET withdrawn_at = NULL, cases_key = ? WHERE key = ?", (kept, key))
-    reward = "(SELECT value FROM outcome WHERE key = ? AND learns = 1)"
-    connection.execute(f"UPDATE checked SET reward = {reward} WHERE episode = ?", (key, episode))
+    for one in OBSERVERS:
+        one.on_settled(connection, Standing(episode, key))
     episode_states.settle_as_before(connection, episode, source)
     count_use(connection, shown_to(connection, episode), value, sign=1, unkept=unkept)
     if kept is not None:

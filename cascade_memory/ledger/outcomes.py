@@ -15,12 +15,14 @@ from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.records import CASE_ADDED, SETTLED, Column, NewCase, Settled, Settlement, Unsettled
 from cascade_memory.domain.signed import Signed
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, TicketRefused, UnknownEpisode
-from cascade_memory.ledger import blaming, caps, case_states, cases, episode_states, failures, redeeming, verdicts
+from cascade_memory.ledger import caps, case_states, cases, episode_states, redeeming, verdicts
 from cascade_memory.ledger.before_settling import UNSETTLED, Before, read_before
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.episodes import read_episode
+from cascade_memory.ledger.events import OBSERVERS
 from cascade_memory.ledger.filters import OUTCOMES, keep_fields
+from cascade_memory.ledger.observer import Standing
 from cascade_memory.ledger.recalls import count_use, recorded
 from cascade_memory.ledger.reports import check_room, withdraw
 from cascade_memory.ledger.rows import (
@@ -79,8 +81,8 @@ class Settling:
             return settled(connection, new)
 
 
-def settled(connection: Connection, new: Settlement) -> Settled:
-    """Record an outcome within a transaction."""
+def settled(connection: Connection, new: Settlement, *, forgotten: bool = False) -> Settled:
+    """Record an outcome within a transaction; ``forgotten``: the one that it replaces is about to be forgotten."""
     before = read_before(connection, new)
     episode, status, asked_by = before.key, before.status, before.asked_by
     if new.ticket is not None and not _redeems(connection, new, new.ticket, episode):
@@ -95,11 +97,10 @@ def settled(connection: Connection, new: Settlement) -> Settled:
         return Settled(episode_id=new.episode_id, changed=False, case_id=current["case"])
     if new.action is not None:
         verdicts.prepare(connection, new.namespace, new.action, current, episode, new.episode_id)
-    reported = _reported(connection, new, episode)
-    metadata = _metadata(connection, new, before.metadata, None if current is None else current["key"])
-    lost: failures.Lost = ()
+    reported, replaced = _reported(connection, new, episode), None if current is None else current["key"]
+    metadata = _metadata(connection, new, before.metadata, replaced)
     if current is not None:
-        lost = _replaced(connection, new, current, asked_by)
+        _replace(connection, new, current, asked_by)
         before = before._replace(known=None)  # the same case may have gone with the outcome
     case_key, case_id, is_new, packed = None, None, False, pack_solution(new.solution)
     keys = count_use(connection, before.shown, new.value, sign=1, unkept=new.unkept) if before.shown else []
@@ -107,13 +108,14 @@ def settled(connection: Connection, new: Settlement) -> Settled:
         case_key, case_id, is_new = _stored(connection, new, new.case, before, current, metadata, keys, packed)
     by_agent = new.source not in TRUSTED_SOURCES
     outcome = _written(connection, new, episode, case_key, metadata, packed)
-    if before.is_checked or new.blame is not None or lost:
-        blaming.settle(connection, new, episode, outcome, keys, lost)
     _label(connection, new)
     episode_states.settle(connection, episode, at=new.at, source=new.source, reported=reported)
     if before.has_attempt and not by_agent:  # a recorded run end stays beside the agent's report until somebody else judges
         _end_attempt(connection, episode, by_another=new.actor not in (None, asked_by[0]))
     _tell(connection, new.namespace, case_key if is_new else None, outcome if taken is None else None)
+    now = Standing(episode, outcome, new, keys, replaced, forgotten, is_checked=before.is_checked)
+    for one in OBSERVERS:
+        one.on_settled(connection, now)
     if new.action is not None:
         verdicts.conclude(connection, new, new.action, episode, outcome, current, case_id)
     return Settled(
@@ -138,10 +140,9 @@ def _stored(
     """Store the case of an outcome; return its key, its id, and whether the log must still say that it is new."""
     by_hand, asked_by = new.action is not None and _is_by_hand(connection, new.action, before.key), before.asked_by
     by = (new.actor, new.channel) if by_hand or asked_by[0] is None else asked_by
-    gone = case_states.gone(case, current, _takes_back(new))
     its = packed if case.solution is new.solution else None
     case = case if case.metadata == metadata else dataclasses.replace(case, metadata=metadata)
-    case = case_states.under_its_id(connection, case, gone)
+    case, gone = case_states.under_its_id(connection, case, current, _takes_back(new))
     key, case_id, is_new = cases.insert(
         *(connection, case, its, before.key, before.known, before.run),
         seen=() if by_hand else keys,
@@ -154,10 +155,10 @@ def _stored(
     return key, case_id, False
 
 
-def _replaced(
+def _replace(
     connection: Connection, new: Settlement, current: Mapping[str, Any], asked_by: tuple[str | None, str | None]
-) -> failures.Lost:
-    """Withdraw the outcome that a new one replaces; return the failure that went with it.
+) -> None:
+    """Withdraw the outcome that a new one replaces.
 
     Its content stays if somebody else replaces it: it counts again if that source, or the verdict, is undone. Where nobody is
     named, nothing is kept.
@@ -166,7 +167,8 @@ def _replaced(
     now, then = (_whose(*one, asked_by) for one in ((new.actor, new.channel), (current["actor"], current["channel"])))
     others = now != then and (now[0], then[0]) != (None, None)
     keep = (others or verdicts.is_verdict(new.action)) and taken is None
-    return withdraw(connection, new.namespace, new.at if taken is None else time.time(), current["key"], keep=keep)
+    at = new.at if taken is None else time.time()
+    withdraw(connection, new.namespace, at, current["key"], "replaced", keep=keep)
 
 
 def _whose(actor: str | None, channel: str | None, asked_by: tuple[str | None, str | None]) -> tuple[str | None, str | None]:

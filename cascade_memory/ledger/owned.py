@@ -71,14 +71,18 @@ DATED = tuple((table.name, column.name) for table in TABLES for column in table.
 OF_CASES = tuple(table.name for table in TABLES if "cases_key" in table.names and table.column("cases_key").of != ("cases",))
 
 
-def delete_with(connection: Connection, owner: str, keys: Sequence[object]) -> Counter[str]:
-    """Delete all that belongs to rows of a table, and to nothing else, but not these rows; count it by the declared names."""
-    gone: Counter[str] = Counter()
-    for table, counted, where in _BELONGING[owner]:
-        done = executed_for(connection, f"DELETE FROM {table} WHERE {where}", keys)
-        if counted:
-            gone[counted] += sum(one.rowcount for one in done)
-    return gone
+def count_with(connection: Connection, owner: str, key: int) -> dict[str, int]:
+    """Count what would be deleted with a row, by the declared names."""
+    counts = {counted: (table, where.replace(KEYS, "?")) for table, counted, where in _BELONGING[owner] if counted}
+    each = ", ".join(f"(SELECT count(*) FROM {table} WHERE {where})" for table, where in counts.values())
+    found = connection.execute(f"SELECT {each}", [key] * len(counts)).fetchone() if counts else ()
+    return dict(zip(counts, found, strict=True))
+
+
+def delete_with(connection: Connection, owner: str, keys: Sequence[object]) -> None:
+    """Delete all that belongs to rows of a table, and to nothing else, but not these rows."""
+    for table, _, where in _BELONGING[owner]:
+        executed_for(connection, f"DELETE FROM {table} WHERE {where}", keys)
 
 
 def delete_namespace(connection: Connection, namespace: int) -> Counter[str]:

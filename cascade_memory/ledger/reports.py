@@ -5,8 +5,10 @@ from __future__ import annotations
 from cascade_memory.domain.limits import MOST_REPORTED, MOST_REPORTED_BYTES
 from cascade_memory.domain.records import WITHDRAWN
 from cascade_memory.errors import QuotaExceeded
-from cascade_memory.ledger import cases, episode_states, failures
+from cascade_memory.ledger import cases, episode_states
 from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.events import OBSERVERS
+from cascade_memory.ledger.observer import WhyWithdrawn
 from cascade_memory.ledger.recalls import count_use, keep_metadata, shown_to
 from cascade_memory.ledger.verifications import metadata_of_outcome, reconsider
 
@@ -25,11 +27,10 @@ def check_room(connection: Connection, namespace: int, more: int, size: int) -> 
         )
 
 
-def withdraw(connection: Connection, namespace: int, at: float, outcome: int, *, keep: bool = False) -> failures.Lost:
-    """Undo what the current outcome did: its case, its labels, its counts. With ``keep``, its content stays, for an undo.
-
-    Return the failure that went with it: the caller says ``failures.settle_up``.
-    """
+def withdraw(
+    connection: Connection, namespace: int, at: float, outcome: int, why: WhyWithdrawn = "taken back", *, keep: bool = False
+) -> None:
+    """Undo what the current outcome did: its case, its labels, its counts. With ``keep``, its content stays, for an undo."""
     episode, value, case_key, unkept = connection.execute(
         "SELECT episode, value, cases_key, unkept FROM outcome WHERE key = ?", (outcome,)
     ).fetchone()
@@ -41,11 +42,11 @@ def withdraw(connection: Connection, namespace: int, at: float, outcome: int, *,
         connection.execute("DELETE FROM outcome_field WHERE outcome = ?", (outcome,))
     connection.execute("UPDATE recall SET agreement = NULL WHERE episode = ?", (episode,))
     count_use(connection, shown_to(connection, episode), value, sign=-1, unkept=unkept)
-    lost = failures.withdraw(connection, outcome, episode)
+    for one in OBSERVERS:
+        one.on_withdrawn(connection, outcome, episode, why)
     if case_key is not None:
         reconsider(connection, case_key)
     cases.note(connection, namespace, WITHDRAWN, outcome)
-    return lost
 
 
 def take_back_report(connection: Connection, episode_id: str, at: float) -> None:
@@ -59,5 +60,5 @@ def take_back_report(connection: Connection, episode_id: str, at: float) -> None
         return
     episode, namespace, outcome = row
     keep_metadata(connection, namespace, episode, metadata_of_outcome(connection, outcome))
-    failures.settle_up(connection, withdraw(connection, namespace, at, outcome))
+    withdraw(connection, namespace, at, outcome)
     episode_states.reopen(connection, episode)

@@ -8,8 +8,10 @@ from typing import Any
 
 from cascade_memory.domain.records import CASE_ADDED, RETOLD, UNHIDDEN
 from cascade_memory.domain.trust import LEVELS
-from cascade_memory.ledger import case_states, failures, owned, set_aside
+from cascade_memory.ledger import case_states, owned, set_aside
 from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.events import OBSERVERS
+from cascade_memory.ledger.observer import WhyGone
 from cascade_memory.ledger.rows import KEYS, executed_for, fetched_for
 
 GRACE = 7 * 24 * 3600.0  # seconds of running time in which a case can be brought back (its ttl if that is shorter)
@@ -55,7 +57,7 @@ def put_aside(connection: Connection, keys: Sequence[int], why: str, at: float, 
     return {row[2] for row in rows}
 
 
-def take_away(connection: Connection, keys: Sequence[int], kind: str | None) -> None:
+def take_away(connection: Connection, keys: Sequence[int], kind: str | None, *, why: WhyGone = "lost") -> None:
     """Delete the rows of cases. ``kind`` is what the log says about it; without, it says nothing.
 
     Who added them by hand stays known of those that are set aside.
@@ -71,7 +73,8 @@ def take_away(connection: Connection, keys: Sequence[int], kind: str | None) -> 
             AND NOT EXISTS (SELECT 1 FROM cases WHERE cases.solution = solution.id)""",
         sorted({row[2] for row in rows}),
     )
-    failures.lose_cases(connection, gone)
+    for one in OBSERVERS:
+        one.on_case_gone(connection, keys if why == "forgotten" else gone, why)
     if kind is not None:
         connection.executemany(
             _NOTE,

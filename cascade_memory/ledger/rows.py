@@ -147,13 +147,14 @@ def fetched_for(connection: Connection, query: str, keys: Sequence[Any], *values
     return rows
 
 
-def executed_for(connection: Connection, statement: str, keys: Sequence[Any], values: Sequence[Any] = ()) -> list[Cursor]:
+def executed_for(connection: Connection, statement: str, keys: Sequence[Any], values: Sequence[Any] = ()) -> None:
     """Run a statement ``... IN (<keys>) ...`` that changes rows for many keys, in chunks of what one statement takes.
 
     ``values`` are its parameters before the keys.
     """
-    parts = [keys[start : start + _CHUNK] for start in range(0, len(keys), _CHUNK)]
-    return [connection.execute(statement.replace(KEYS, ",".join("?" * len(part))), [*values, *part]) for part in parts]
+    for start in range(0, len(keys), _CHUNK):
+        part = keys[start : start + _CHUNK]
+        connection.execute(statement.replace(KEYS, ",".join("?" * len(part))), [*values, *part])
 
 
 def given(wanted: Mapping[str, Any]) -> tuple[str, list[Any]]:

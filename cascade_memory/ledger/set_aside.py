@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from cascade_memory.ledger import failures, owned
+from cascade_memory.ledger import owned
 from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.events import OBSERVERS
 from cascade_memory.ledger.rows import KEYS, executed_for, fetched_for, usable
 
 
@@ -19,7 +20,8 @@ def remove(connection: Connection, keys: Sequence[int]) -> list[tuple[int, str]]
         there = [key for key, _ in gone]
         drop_additions(connection, there)
         remove_rows(connection, there)
-        failures.lose_cases(connection, there)
+        for one in OBSERVERS:
+            one.on_case_gone(connection, there, "lost")
     return gone
 
 

@@ -10,7 +10,7 @@ from cascade_memory.domain.actions import VERDICTS, NewAction, Taken
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.records import Settlement
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, UndoRefused
-from cascade_memory.ledger import action_log, cases, episode_states, failures
+from cascade_memory.ledger import action_log, cases, episode_states
 from cascade_memory.ledger.case_states import is_there, set_hidden
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.reports import withdraw
@@ -144,7 +144,7 @@ def reopen(connection: Connection, namespace: int, action: NewAction, taken: Tak
     ).fetchone()
     if row is None or taken.outcome is None:
         raise UndoRefused(f"episode {taken.subject!r} was judged again or forgotten since: nothing was changed")
-    failures.settle_up(connection, withdraw(connection, namespace, time.time(), taken.outcome))
+    withdraw(connection, namespace, time.time(), taken.outcome)
     episode_states.reopen(connection, row[0])
     _give_back(connection, namespace, taken, row[0])
     action_log.write(connection, namespace, action, subject=taken.subject)

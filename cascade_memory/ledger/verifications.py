@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 from cascade_memory.domain.records import RETOLD
 from cascade_memory.domain.trajectory import gist
 from cascade_memory.domain.trust import LEVELS
-from cascade_memory.ledger import cases, failures, room
-from cascade_memory.ledger.case_states import follow
+from cascade_memory.ledger import cases, room
+from cascade_memory.ledger.case_states import follow, trust_of
 from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.events import OBSERVERS
 from cascade_memory.ledger.filters import CASES, OUTCOMES, keep_fields, kept_fields
 from cascade_memory.ledger.recalls import shown_cases
 from cascade_memory.ledger.rows import pack_metadata, solution_of
@@ -79,7 +80,7 @@ def _trust_left(connection: Connection, key: int, most: int) -> int:
         if best >= min(most, _level(source)):
             break
         shown = () if is_correction(connection, episode, outcome) else shown_cases(connection, episode)
-        trust, values = cases.trust_of(_level(source), shown)
+        trust, values = trust_of(_level(source), shown)
         best = max(best, int(connection.execute(f"SELECT {trust}", values).fetchone()[0]))
     return min(best, most)
 
@@ -142,7 +143,8 @@ def _show_as(connection: Connection, key: int, first: _First) -> None:
         # An addition without its own wording used the present one, which is about to be replaced.
         connection.execute("UPDATE addition SET solution = ? WHERE cases_key = ? AND solution IS NULL", (text, key))
         text = first.solution
-        failures.forget_cases(connection, [key])
+        for one in OBSERVERS:
+            one.on_case_gone(connection, [key], "worded differently")
     connection.execute(
         "UPDATE cases SET source = ?, episode = ?, created_at = ?, actor = ?, channel = ?, head = ? WHERE key = ?",
         (

@@ -13,8 +13,9 @@ from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.failure_warning import Blame, Blamed, Check, Failure, Tally, WarningDecision
 from cascade_memory.domain.records import DECIDED
 from cascade_memory.errors import EpisodeClosed, UnknownEpisode, UnknownWarning
-from cascade_memory.ledger import action_log, cases, failures, warning_decisions
+from cascade_memory.ledger import action_log, cases, warning_decisions
 from cascade_memory.ledger.database import Database
+from cascade_memory.ledger.failures import settle_up
 from cascade_memory.ledger.rows import fetched, usable, with_vectors
 
 _WHY = get_args(Blamed)
@@ -134,7 +135,7 @@ class SQLWarnings:
         with self._connections.write(durable=False) as connection:
             query = f"DELETE FROM failure WHERE key IN ({_OLD}) RETURNING namespace, warning"
             lost = connection.execute(query, values).fetchall()
-            failures.settle_up(connection, lost)
+            settle_up(connection, lost)
             if lost:
                 cases.note(connection, namespace, DECIDED, 0)
             return len(lost)
