@@ -16,7 +16,7 @@ from cascade_memory.domain.records import CASE_ADDED, CASE_REMOVED, EVICTED, EXP
 from cascade_memory.domain.trajectory import Solution, gist
 from cascade_memory.domain.trust import LEVELS
 from cascade_memory.domain.validation import GREATEST
-from cascade_memory.ledger import action_log, case_states, numbering, room, running, set_aside
+from cascade_memory.ledger import action_log, case_states, numbering, room, running
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.events import OBSERVERS
 from cascade_memory.ledger.filters import ADDITIONS, CASES, keep_fields
@@ -116,7 +116,7 @@ def insert(
             case_states.follow(connection, same)
         return int(same), str(same_id), False
     if displaced is not None:
-        set_aside.remove(connection, [int(one) for one in displaced.split(",")])
+        room.remove_aside(connection, [int(one) for one in displaced.split(",")])
     known_solution, (actor, channel) = (case.namespace, case.solution_key), (case.actor, case.channel) if by is None else by
     if has_solution is None:
         connection.execute("INSERT INTO solution (namespace, digest) VALUES (?, ?) ON CONFLICT DO NOTHING", known_solution)
@@ -204,7 +204,7 @@ def delete_expired(connection: Connection, key: int) -> int:
     row = connection.execute("SELECT namespace FROM expired WHERE key = ?", (key,)).fetchone()
     for one in OBSERVERS:
         one.on_case_gone(connection, [key], "forgotten")  # even if the case was deleted long ago
-    gone = set_aside.remove(connection, [key])
+    gone = room.remove_aside(connection, [key])
     for _, case_id in gone:
         note(connection, row[0], CASE_REMOVED, key, case_id)
     return len(gone)

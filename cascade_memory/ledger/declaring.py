@@ -6,6 +6,7 @@ its rows, which rows are orphaned, what is deleted with an episode, a case or a 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -199,6 +200,11 @@ class Table:
     def is_unnumbered(self) -> bool:
         """Whether SQLite needs no numbers of rows: a row is found by its key alone."""
         return bool(self.key) or any(column.key and column.kind == TEXT for column in self.columns)
+
+    def with_last(self, name: str) -> Table:
+        """Return the table with a column as the last one, as it is if an upgrade has added that."""
+        moved = self.column(name)
+        return dataclasses.replace(self, columns=(*(one for one in self.columns if one is not moved), moved))
 
     def column(self, name: str) -> Column:
         """Return a column."""

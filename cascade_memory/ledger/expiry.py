@@ -10,7 +10,7 @@ from typing import Any
 from cascade_memory.domain.actions import NewAction, only
 from cascade_memory.domain.case import ExpiredCase
 from cascade_memory.domain.records import EXPIRED, Expiring
-from cascade_memory.ledger import action_log, room, running, set_aside
+from cascade_memory.ledger import action_log, room, running
 from cascade_memory.ledger.database import Database
 from cascade_memory.ledger.rows import check_columns, fetched, solution_of, usable
 
@@ -39,7 +39,7 @@ class SQLExpiry:
             over = connection.execute(
                 "SELECT key FROM expired WHERE namespace = ? AND until_run < ? LIMIT ?", (namespace, run, _AT_ONCE)
             ).fetchall()
-            gone = set_aside.remove(connection, [key for (key,) in over])
+            gone = room.remove_aside(connection, [key for (key,) in over])
             (oldest,) = connection.execute(
                 f"SELECT min(verified_run) FROM cases WHERE namespace = ? AND {_AGES}", (namespace,)
             ).fetchone()

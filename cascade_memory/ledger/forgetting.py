@@ -11,7 +11,7 @@ from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.domain.provenance import Wanted
 from cascade_memory.domain.records import FORGOTTEN, PURGED, Settlement, Undone
 from cascade_memory.errors import NamespaceForgotten
-from cascade_memory.ledger import action_log, cases, episode_states, numbering, owned, set_aside
+from cascade_memory.ledger import action_log, cases, episode_states, numbering, owned, room
 from cascade_memory.ledger.coming_back import as_prepared, coming_back, take_back, take_back_verdicts
 from cascade_memory.ledger.compaction import offering, take_out
 from cascade_memory.ledger.database import Connection, Database
@@ -103,7 +103,7 @@ def forget_episode(connection: Connection, episode: int, gone: dict[str, int]) -
     current = connection.execute(query, (episode,)).fetchone()
     if current is not None:
         shown = count_use(connection, shown_to(connection, episode), current[0], sign=-1, unkept=current[1])
-        set_aside.uncount(connection, () if current[1] == "capped" else shown, current[0])
+        room.uncount(connection, () if current[1] == "capped" else shown, current[0])
     connection.execute("UPDATE cases SET episode = NULL WHERE episode = ?", (episode,))
     _add(gone, owned.count_with(connection, "episode", episode))
     for one in OBSERVERS:

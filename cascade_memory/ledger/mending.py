@@ -16,7 +16,7 @@ from cascade_memory.domain.digests import pair_key
 from cascade_memory.domain.records import CASE_ADDED
 from cascade_memory.domain.trajectory import gist
 from cascade_memory.errors import CascadeError, InvalidInput
-from cascade_memory.ledger import cases, episode_states, owned, rules, sequences, set_aside
+from cascade_memory.ledger import cases, episode_states, owned, room, rules, sequences
 from cascade_memory.ledger.audit import Fault, Undecodable, as_stored, is_namespace
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.facts import fact
@@ -194,7 +194,7 @@ def _failure(connection: Connection, key: Any, embed: Embed) -> str:
 def _expired(connection: Connection, key: Any, embed: Embed) -> str:
     del embed
     with as_stored(connection):
-        set_aside.remove(connection, [key])
+        room.remove_aside(connection, [key])
     return "expired cases removed"
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from cascade_memory.domain.records import Settlement
-from cascade_memory.ledger import episode_states, owned, set_aside
+from cascade_memory.ledger import episode_states, owned, room
 from cascade_memory.ledger.coming_back import count_again
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.events import OBSERVERS
@@ -15,9 +15,8 @@ from cascade_memory.ledger.observer import Standing
 from cascade_memory.ledger.recalls import count_use, shown_cases, shown_to
 from cascade_memory.ledger.reports import withdraw
 from cascade_memory.ledger.rows import KEYS, fetched_for
+from cascade_memory.ledger.schema import ATTEMPT
 from cascade_memory.ledger.verifications import reconsider
-
-_ATTEMPT = "episode, status, solution_kind, solution, at"
 
 
 def forget_outcomes(
@@ -40,7 +39,7 @@ def forget_outcomes(
             if not counts_again:
                 connection.execute("UPDATE outcome SET cases_key = NULL WHERE key = ?", (key,))
                 withdraw(connection, namespace, time.time(), key, "forgotten")
-            set_aside.uncount(connection, () if unkept == "capped" else shown_cases(connection, episode), value)
+            room.uncount(connection, () if unkept == "capped" else shown_cases(connection, episode), value)
         else:  # what it had replaced was replaced by what has replaced it
             connection.execute(
                 """UPDATE outcome SET withdrawn_at = (SELECT withdrawn_at FROM outcome AS gone WHERE gone.key = ?)
@@ -81,7 +80,7 @@ def _reopen(connection: Connection, episode: int) -> None:
     """Let an episode wait for an outcome again, with what its run recorded."""
     episode_states.reopen(connection, episode)
     connection.execute(
-        f"""INSERT INTO attempt ({_ATTEMPT}) SELECT {_ATTEMPT} FROM judged_attempt
+        f"""INSERT INTO attempt ({ATTEMPT.listed}) SELECT {ATTEMPT.listed} FROM judged_attempt
             WHERE episode = ? AND NOT EXISTS (SELECT 1 FROM attempt WHERE attempt.episode = judged_attempt.episode)""",
         (episode,),
     )

@@ -8,11 +8,11 @@ from typing import Any
 
 from cascade_memory.domain.records import CASE_ADDED, RETOLD, UNHIDDEN
 from cascade_memory.domain.trust import LEVELS
-from cascade_memory.ledger import case_states, owned, set_aside
+from cascade_memory.ledger import case_states, owned
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.events import OBSERVERS
 from cascade_memory.ledger.observer import WhyGone
-from cascade_memory.ledger.rows import KEYS, executed_for, fetched_for
+from cascade_memory.ledger.rows import KEYS, executed_for, fetched_for, usable
 
 GRACE = 7 * 24 * 3600.0  # seconds of running time in which a case can be brought back (its ttl if that is shorter)
 _TRIMMED_AT_ONCE = 1_000
@@ -65,7 +65,7 @@ def take_away(connection: Connection, keys: Sequence[int], kind: str | None, *, 
     rows = fetched_for(connection, f"SELECT key, namespace, solution, id FROM cases WHERE key IN ({KEYS})", keys)
     gone = [row[0] for row in rows]
     owned.delete_with(connection, "cases", gone)
-    set_aside.drop_additions(connection, gone, f"AND cases_key NOT {_KEPT}")
+    _drop_additions(connection, gone, f"AND cases_key NOT {_KEPT}")
     executed_for(connection, f"DELETE FROM cases WHERE key IN ({KEYS})", gone)
     executed_for(
         connection,
@@ -102,7 +102,7 @@ def trim(connection: Connection, namespace: int, most: int) -> None:
             ORDER BY until_run, key LIMIT ?""",
         (namespace, *named, min(over, _TRIMMED_AT_ONCE)),
     ).fetchall()
-    set_aside.remove(connection, [key for (key,) in oldest])
+    remove_aside(connection, [key for (key,) in oldest])
 
 
 def _by_actor(connection: Connection, rows: str, namespace: int) -> dict[str | None, int]:
@@ -119,7 +119,7 @@ def bring_back(connection: Connection, key: int, verified: tuple[float, float]) 
     new = _inserted(connection, key, verified)
     for table in owned.OF_CASES:
         connection.execute(f"UPDATE {table} SET cases_key = ? WHERE cases_key = ?", (new, key))
-    set_aside.remove(connection, [key])
+    remove_aside(connection, [key])
     connection.execute(_NOTE, (namespace, CASE_ADDED, new, None))
 
 
@@ -137,7 +137,7 @@ def as_case(connection: Connection, key: int) -> tuple[str, float, float]:
     """Turn one back into a case with its old key, in no log; return why, since when and until when it was kept."""
     kept = connection.execute("SELECT why, expired_at, until_run FROM expired WHERE key = ?", (key,)).fetchone()
     _inserted(connection, key, None, again=key)
-    set_aside.remove_rows(connection, [key])
+    _remove_rows(connection, [key])
     return kept
 
 
@@ -169,3 +169,54 @@ def _inserted(connection: Connection, key: int, verified: tuple[float, float] | 
     connection.execute("INSERT INTO case_vector SELECT ?, vector FROM expired_vector WHERE key = ?", (new, key))
     connection.execute("INSERT INTO field SELECT namespace, name, value, ? FROM expired_field WHERE expired = ?", (new, key))
     return new
+
+
+# -- what is set aside, where it is ---------------------------------------------------------------------------------------
+
+
+def remove_aside(connection: Connection, keys: Sequence[int]) -> list[tuple[int, str]]:
+    """Delete cases that are set aside for good; return (key, id) of those that existed."""
+    gone = [
+        (key, case_id) for key, case_id in fetched_for(connection, f"SELECT key, id FROM expired WHERE key IN ({KEYS})", keys)
+    ]
+    if gone:
+        there = [key for key, _ in gone]
+        _drop_additions(connection, there)
+        _remove_rows(connection, there)
+        for one in OBSERVERS:
+            one.on_case_gone(connection, there, "lost")
+    return gone
+
+
+def _remove_rows(connection: Connection, keys: Sequence[int]) -> None:
+    """Delete them, but not who added them by hand."""
+    owned.delete_with(connection, "expired", keys)
+    executed_for(connection, f"DELETE FROM expired WHERE key IN ({KEYS})", keys)
+
+
+def displace(connection: Connection, namespace: int, pair: str, case_id: str) -> None:
+    """Delete the expired cases that a new case replaces: those with the same pair or the same id."""
+    rows = connection.execute(
+        "SELECT key FROM expired WHERE (namespace = ? AND pair = ?) OR id = ?", (namespace, pair, case_id)
+    ).fetchall()
+    remove_aside(connection, [key for (key,) in rows])
+
+
+def _drop_additions(connection: Connection, keys: Sequence[int], condition: str = "") -> None:
+    """Delete the records of who added these cases by hand."""
+    mine = f"cases_key IN ({KEYS}) {condition}"
+    executed_for(connection, f"DELETE FROM addition_field WHERE addition IN (SELECT key FROM addition WHERE {mine})", keys)
+    executed_for(connection, f"DELETE FROM addition WHERE {mine}", keys)
+
+
+def uncount(connection: Connection, keys: Sequence[int], value: float) -> None:
+    """Take back that an outcome was counted for these cases, if they are set aside."""
+    rows = fetched_for(connection, f"SELECT key, record FROM expired WHERE key IN ({KEYS})", keys)
+    for key, record in usable(rows, lambda row: (row[0], _uncounted(row[1], value))):
+        connection.execute("UPDATE expired SET record = ? WHERE key = ?", (record, key))
+
+
+def _uncounted(record: str, value: float) -> str:
+    kept = json.loads(record)
+    kept["shown"], kept["succeeded"] = max(0, kept["shown"] - 1), max(0.0, kept["succeeded"] - value)
+    return json.dumps(kept, ensure_ascii=False)

@@ -1,4 +1,6 @@
-"""The next key of each table. SQLite stores it in a table, which may have been edited.
+"""The next key of each table: a key is never given twice, not even one whose row was forgotten. A copy goes on after the last.
+
+SQLite stores it in a table, which may have been edited.
 
 If the stored value is infinity, SQLite reports that the disk is full; after 1e300, it continues with negative keys.
 """
@@ -6,13 +8,20 @@ If the stored value is infinity, SQLite reports that the disk is full; after 1e3
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 
+from cascade_memory.domain.records import SETTLED
 from cascade_memory.domain.validation import GREATEST
 from cascade_memory.errors import StoreCorrupt
+from cascade_memory.ledger import numbering
+from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.rows import SET_FACT
 from cascade_memory.ledger.schema import TABLES
 
 KEYS = {table.name: table.counter for table in TABLES if table.counter is not None}
 _LAST = 2**62  # keys beyond this are too close to SQLite's greatest key
+_SERVERS = {**KEYS, "namespace": "id"}  # ledger.numbering counts these where SQLite does not
+_SEQUENCE = "pg_get_serial_sequence('cascade_memory.{}', '{}')"
 
 
 def heal(connection: sqlite3.Connection, path: str) -> None:
@@ -40,3 +49,40 @@ def follow_last(connection: sqlite3.Connection, table: str) -> None:
     """Let the next row of a table get the key after the last one."""
     last = f"SELECT coalesce(max({KEYS[table]}), 0) FROM {table} WHERE {KEYS[table]} <= {GREATEST}"
     connection.execute(f"UPDATE sqlite_sequence SET seq = ({last}) WHERE name = ?", (table,))
+
+
+def greatest_keys(connection: Connection) -> dict[str, int]:
+    """Return the greatest key that was ever given, for each table that has had a row."""
+    found: dict[str, int] = {}
+    for table, key in _SERVERS.items():
+        (there,) = connection.execute(f"SELECT max({key}) FROM {table}").fetchone()
+        ever = _ever(connection, table, key)
+        if greatest := max(int(there or 0), ever if 0 <= ever <= GREATEST else 0):
+            found[table] = greatest
+    return found
+
+
+def _ever(connection: Connection, table: str, key: str) -> int:
+    if table == "namespace" and isinstance(connection, sqlite3.Connection):
+        return numbering.ever(connection)
+    if isinstance(connection, sqlite3.Connection):
+        row = connection.execute("SELECT CAST(seq AS INTEGER) FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
+    elif table == "outcome":
+        # A sequence does not go back with its transaction, and from this number it is told which outcomes a memory knows.
+        row = connection.execute("SELECT ref FROM change WHERE kind = ? ORDER BY seq DESC LIMIT 1", (SETTLED,)).fetchone()
+    else:
+        sequence = _SEQUENCE.format(table, key)
+        row = connection.execute(f"SELECT pg_sequence_last_value({sequence}::regclass)").fetchone()
+    return 0 if row is None else int(row[0] or 0)
+
+
+def go_on_after(connection: Connection, greatest: Mapping[str, int]) -> None:
+    """Let the next row of each table get a greater key than any row before."""
+    for table, key in greatest.items():
+        if not isinstance(connection, sqlite3.Connection):
+            connection.execute(f"SELECT setval({_SEQUENCE.format(table, _SERVERS[table])}, ?)", (key,)).fetchall()
+        elif table in KEYS:
+            connection.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
+            connection.execute("INSERT INTO sqlite_sequence VALUES (?, ?)", (table, key))
+        elif connection.execute("SELECT coalesce(max(id), 0) < ? FROM namespace", (key,)).fetchone()[0]:
+            connection.execute(SET_FACT, (numbering.GREATEST, str(key)))

@@ -10,13 +10,14 @@ import contextlib
 import functools
 import re
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 from cascade_memory.domain.validation import GREATEST
 from cascade_memory.errors import StoreCorrupt
+from cascade_memory.ledger.declaring import Table
 from cascade_memory.ledger.facts import check_needed
-from cascade_memory.ledger.schema import SCHEMA_VERSION, STATEMENTS
+from cascade_memory.ledger.schema import SCHEMA_VERSION, STATEMENTS, TABLES
 from cascade_memory.ledger.upgrade import STEPS
 
 # By kind and name: the table, and the words of the statement; none for an index that SQLite makes from a constraint.
@@ -37,6 +38,7 @@ _TOO_LONG = 20_000  # bytes of a statement or a name
 _LONGEST = (
     "SELECT coalesce(max(max(length(CAST(coalesce(sql, '') AS BLOB)), length(CAST(name AS BLOB)))), 0) FROM sqlite_master"
 )
+_TABLES = {table.name: table for table in TABLES}
 _ADDED = re.compile(r"ALTER TABLE (\w+) ADD COLUMN (\w+)")
 
 
@@ -115,38 +117,14 @@ def _expected() -> tuple[Structure, ...]:
         fresh = _structure(new.execute(_ROWS))
     found = [fresh]
     for made in STEPS:
-        added = [_ADDED.match(statement) for step, statements in STEPS.items() if step >= made for statement in statements]
-        grown = functools.reduce(_with_last, (match.groups() for match in added if match), fresh)
-        if grown not in found:
-            found.append(grown)
+        grown: dict[str, Table] = {}
+        for match in (_ADDED.match(statement) for step in STEPS if step >= made for statement in STEPS[step]):
+            if match:
+                grown[match[1]] = grown.get(match[1], _TABLES[match[1]]).with_last(match[2])
+        as_grown = {("table", name): (name, tuple(tokens(table.statements[0]))) for name, table in grown.items()}
+        if {**fresh, **as_grown} not in found:
+            found.append({**fresh, **as_grown})
     return tuple(found)
-
-
-def _with_last(structure: Structure, column: Sequence[str]) -> Structure:
-    """Return a structure with one column as the last one of its table."""
-    table, name = column
-    words = structure["table", table][1]
-    begin, parts, end = _parts(words)
-    moved = [part for part in parts if part[0] == name]
-    others = [part for part in parts if part[0] != name]
-    columns = [part for part in others if part[0] not in ("UNIQUE", "PRIMARY")]
-    in_order = [*columns, *moved, *others[len(columns) :]]
-    joined = [word for part in in_order for word in (*part, ",")][:-1]
-    return {**structure, ("table", table): (table, (*begin, *joined, *end))}
-
-
-def _parts(words: Sequence[str]) -> tuple[Sequence[str], list[Sequence[str]], Sequence[str]]:
-    """Split a statement at the commas between its columns and constraints; also return what is before and after these."""
-    first, last = words.index("("), len(words) - 1 - words[::-1].index(")")
-    parts: list[list[str]] = [[]]
-    depth = 0
-    for word in words[first + 1 : last]:
-        depth += (word == "(") - (word == ")")
-        if word == "," and not depth:
-            parts.append([])
-        else:
-            parts[-1].append(word)
-    return words[: first + 1], list(parts), words[last:]
 
 
 def _structure(rows: Iterable[_Statement]) -> Structure:

@@ -33,11 +33,11 @@ from cascade_memory.ledger.case_states import BY_PERSON, QUARANTINED
 from cascade_memory.ledger.cases import HEAD_CHARS, insert_addition, insert_rest, note, solution_id
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.filters import EPISODES, OUTCOMES, keep_fields, kept_fields
+from cascade_memory.ledger.room import displace
 from cascade_memory.ledger.rows import pack_floats, pack_ints, pack_metadata, pack_solution, unpack_ints
 from cascade_memory.ledger.running import now
 from cascade_memory.ledger.schema import ATTEMPT, CASES, EPISODE, OUTCOME, RECALL
-from cascade_memory.ledger.set_aside import displace
-from cascade_memory.ledger.transfer_decisions import Decisions
+from cascade_memory.ledger.transfer_actions import Decisions
 from cascade_memory.ledger.transfer_nested import as_bytes, as_text
 
 _CASE = CASES.travelling

@@ -14,10 +14,10 @@ from cascade_memory.ledger import action_log, cases, episode_states
 from cascade_memory.ledger.case_states import is_there, set_hidden
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.reports import withdraw
+from cascade_memory.ledger.schema import ATTEMPT
 
 # Names of counts. The last three say that a case went with its outcome, and what people had decided about it, for an undo.
 SHOWN_AGAIN, GONE, PIN_GONE, HIDING_GONE = "cases shown again", "cases deleted", "pinned ones", "hidden ones"
-_ATTEMPT = "episode, status, solution_kind, solution, at"
 
 
 class OfCases(TypedDict):
@@ -81,7 +81,9 @@ def set_aside_attempt(connection: Connection, episode: int) -> None:
     """Set aside what the run of an episode recorded, unless it was set aside before: it comes back with the older outcome."""
     renewed = "EXISTS (SELECT 1 FROM attempt WHERE episode = ?)"
     connection.execute(f"DELETE FROM judged_attempt WHERE episode = ? AND {renewed}", (episode, episode))
-    connection.execute(f"INSERT INTO judged_attempt ({_ATTEMPT}) SELECT {_ATTEMPT} FROM attempt WHERE episode = ?", (episode,))
+    connection.execute(
+        f"INSERT INTO judged_attempt ({ATTEMPT.listed}) SELECT {ATTEMPT.listed} FROM attempt WHERE episode = ?", (episode,)
+    )
 
 
 def conclude(
@@ -132,7 +134,7 @@ def _give_back(connection: Connection, namespace: int, taken: Taken, episode: in
     if taken.before is None or taken.before.source not in TRUSTED_SOURCES:
         connection.execute("DELETE FROM attempt WHERE episode = ?", (episode,))
         connection.execute(
-            f"INSERT INTO attempt ({_ATTEMPT}) SELECT {_ATTEMPT} FROM judged_attempt WHERE episode = ?", (episode,)
+            f"INSERT INTO attempt ({ATTEMPT.listed}) SELECT {ATTEMPT.listed} FROM judged_attempt WHERE episode = ?", (episode,)
         )
         connection.execute("DELETE FROM judged_attempt WHERE episode = ?", (episode,))
 

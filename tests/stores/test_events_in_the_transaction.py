@@ -11,11 +11,11 @@ from inside import engine_of
 from cascade_memory import CascadeMemory
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.failure_warning import WarningDecision
-from cascade_memory.ledger import cases, events, forgetting, others_episodes, outcomes, reports, room, set_aside, verifications
+from cascade_memory.ledger import cases, events, forgetting, others_episodes, outcomes, reports, room, verifications
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.observer import Observer, Standing, WhyGone, WhyWithdrawn
 
-_TELL = (cases, forgetting, others_episodes, outcomes, reports, room, set_aside, verifications)
+_TELL = (cases, forgetting, others_episodes, outcomes, reports, room, verifications)
 
 
 class Listener(Observer):

@@ -10,13 +10,13 @@ from cascade_memory.ledger.audit import Checking, Fault, as_stored, contradictio
 from cascade_memory.ledger.belonging import begin_generation
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.declaring import Table
-from cascade_memory.ledger.moving.counters import go_on_after, greatest_keys
 from cascade_memory.ledger.moving.digest import Sum
 from cascade_memory.ledger.moving.field_values import comparable, portable
 from cascade_memory.ledger.moving.pages import Row, insert, pages
 from cascade_memory.ledger.numbering import GREATEST
 from cascade_memory.ledger.redeeming import is_own
 from cascade_memory.ledger.schema import TABLES
+from cascade_memory.ledger.sequences import go_on_after, greatest_keys
 
 # Shows how far it is: takes pages, what is being done, and the number of rows.
 Shown: TypeAlias = Callable[[Iterable["list[Row]"], str, int], Iterable["list[Row]"]]
