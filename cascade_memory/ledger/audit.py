@@ -18,6 +18,8 @@ from cascade_memory.ledger.schema import RECALL, TABLES
 # SQLite makes this table itself, and somebody may have edited it.
 _COUNTERS = Table("sqlite_sequence", (Column("name", TEXT, key=True), Column("seq", INTEGER, whole())))
 
+_OF_VECTORS = {table.name for table in TABLES if rules.VECTOR in table.columns}
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:
@@ -104,7 +106,7 @@ class Checking:
             row["value"] = ""
         try:
             table.check(row)
-            if rules.VECTOR in table.columns:
+            if table.name in _OF_VECTORS:
                 rules.unit_vector(row["vector"], self._dimension)
         except InvalidInput as error:
             return str(error)
@@ -154,11 +156,6 @@ def _dimension(connection: Connection) -> int | None:
         return None
 
 
-def is_namespace(number: object) -> bool:
-    """Tell whether a value is a valid namespace id."""
-    return type(number) is int and 1 <= number <= rules.LAST_NAMESPACE
-
-
 def _unsettled(connection: Connection) -> Iterator[Fault]:
     """Yield episodes whose status contradicts their outcomes."""
     rows = connection.execute(
@@ -176,5 +173,5 @@ def _unreferred(connection: Connection) -> Iterator[Fault]:
         yield Fault("cases", key, "its solution is not among the solutions")
     used = "SELECT namespace FROM cases UNION SELECT namespace FROM episode"
     for (number,) in connection.execute(f"SELECT * FROM ({used}) AS used WHERE namespace NOT IN (SELECT id FROM namespace)"):
-        if is_namespace(number):  # otherwise the rows themselves are reported
+        if rules.is_good(rules.NAMESPACE, number, "id"):  # otherwise the rows themselves are reported
             yield Fault("namespace", number, "it holds cases or episodes but has no name")

@@ -93,11 +93,6 @@ class Column:
         """The value in a row that a version without this column wrote."""
         return float(self.default) if self.kind == REAL and isinstance(self.default, (int, float)) else self.default
 
-    def check(self, value: object) -> None:
-        """Raise for a value that it cannot have."""
-        if self.rule is not None and not (value is None and self.optional):
-            self.rule(value, self.name)
-
 
 @dataclass(frozen=True, slots=True)
 class Index:
@@ -210,17 +205,21 @@ class Table:
         """Return a column."""
         return self.columns[self.names.index(name)]
 
+    @functools.cached_property
+    def _rules(self) -> tuple[tuple[str, Rule, bool], ...]:
+        return tuple((one.name, one.rule, one.optional) for one in self.columns if one.rule is not None)
+
     def check(self, row: Row, names: Collection[str] | None = None) -> None:
         """Raise InvalidInput for a row that cannot be used; ``names`` are the columns that it has, if these are not all."""
-        self.check_values(row, self.names if names is None else names)
+        self.check_values(row, names)
         if self.rule is not None:
             self.rule(row)
 
-    def check_values(self, row: Row, names: Collection[str]) -> None:
+    def check_values(self, row: Row, names: Collection[str] | None) -> None:
         """Raise for a value that its column cannot have."""
-        for column in self.columns:
-            if column.name in names:
-                column.check(row[column.name])
+        for name, rule, optional in self._rules:  # every row of a backup comes here
+            if (names is None or name in names) and not ((value := row[name]) is None and optional):
+                rule(value, name)
 
 
 def _comment(about: str) -> str:

@@ -17,7 +17,7 @@ from cascade_memory.domain.records import CASE_ADDED
 from cascade_memory.domain.trajectory import gist
 from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.ledger import cases, episode_states, owned, room, rules, sequences
-from cascade_memory.ledger.audit import Fault, Undecodable, as_stored, is_namespace
+from cascade_memory.ledger.audit import Fault, Undecodable, as_stored
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.facts import fact
 from cascade_memory.ledger.filters import CASES as BY_FIELD
@@ -219,7 +219,7 @@ def _solution(connection: Connection, key: Any, embed: Embed) -> str:
 
 def _namespace(connection: Connection, key: Any, embed: Embed) -> str:
     del embed
-    if not is_namespace(key):  # the rows that refer to it are faulty and are handled themselves
+    if not rules.is_good(rules.NAMESPACE, key, "id"):  # the rows that refer to it are faulty and are handled themselves
         connection.execute("DELETE FROM namespace WHERE id IS ?", (key,))
         return "namespaces removed"
     connection.execute(_SET_NAMESPACE, (key, f"recovered-{key}"))

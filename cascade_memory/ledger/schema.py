@@ -224,7 +224,7 @@ def _check_record(row: rules.Row) -> None:
         **{name: row[name] for name in ("id", "query", "copies")},
     }
     CASES.check({**kept, "pair": row["pair"]}, names)
-    CASES.column("verified_run").check(rest.get("verified_run", 0.0))
+    check_moment(rest.get("verified_run", 0.0), "verified_run")
     rules.solution(rest.get("kind"), rest.get("text"), needed=True)
     rules.metadata_of(rest.get("metadata"))
     rules.hex_of(rest.get("digest"), "digest")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +38,7 @@ from cascade_memory.ledger.rows import pack_floats, pack_ints, pack_metadata, pa
 from cascade_memory.ledger.running import now
 from cascade_memory.ledger.schema import ATTEMPT, CASES, EPISODE, OUTCOME, RECALL
 from cascade_memory.ledger.transfer_actions import Decisions
-from cascade_memory.ledger.transfer_nested import as_bytes, as_text
+from cascade_memory.ledger.transfer_nested import a_list, as_bytes, as_text
 
 _CASE = CASES.travelling
 _EPISODE = EPISODE.travelling
@@ -294,7 +294,7 @@ class _Importer:
         episode = None if record["episode"] is None else self._new_episode(record["episode"], namespace)
         if (record["episode"] is not None and episode is None) or self._is_known("recall", record["id"]):
             return 0
-        candidates, groups = _listed(record["candidates"], "candidates"), _listed(record["groups"], "groups")
+        candidates, groups = a_list(record["candidates"], "candidates"), a_list(record["groups"], "groups")
         row = {name: record["recall_kind" if name == "kind" else name] for name in _RECALL}
         row.update({name: as_bytes(record[name], name) for name in _BLOBS})
         if row["forgot"] is None:
@@ -386,12 +386,6 @@ def _solution(record: dict[str, Any]) -> dict[str, str | None]:
 
 def _packed(fields: Mapping[str, Any]) -> str | None:
     return pack_metadata(fields) if fields else None
-
-
-def _listed(value: object, name: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise InvalidInput(f"{name} must be a list, not a {type(value).__name__}")
-    return cast("list[Any]", value)
 
 
 def _digest_of(value: object) -> str:

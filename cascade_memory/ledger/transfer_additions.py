@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from cascade_memory.domain.metadata import STORED_AT_MOST, check_metadata
-from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger import rules
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.rows import pack_solution
 from cascade_memory.ledger.schema import ADDITION
+from cascade_memory.ledger.transfer_nested import a_list, an_object
 
 _BY_WHOM = ["actor", "channel"]
 _COLUMNS = ADDITION.travelling
@@ -32,21 +32,16 @@ def checked(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     first = {"source": record["source"], "at": record["created_at"], "metadata": record["metadata"], "solution": None}
     first.update({name: record[name] for name in _BY_WHOM})
     by_hand = [first] if record["episode"] is None else []
-    return [_one(record, addition) for addition in (by_hand if record["additions"] is None else _listed(record["additions"]))]
+    return [
+        _one(record, addition)
+        for addition in (by_hand if record["additions"] is None else a_list(record["additions"], "additions"))
+    ]
 
 
 def _one(record: Mapping[str, Any], addition: object) -> dict[str, Any]:
-    if not isinstance(addition, dict):
-        raise InvalidInput(f"an addition must be a JSON object, not a {type(addition).__name__}")
-    given = {**dict.fromkeys(_BY_WHOM), **cast("dict[str, Any]", addition)}  # older versions did not note by whom
+    given = {**dict.fromkeys(_BY_WHOM), **an_object(addition, "an addition")}  # older versions did not note by whom
     values: dict[str, Any] = {name: given[name] for name in _COLUMNS}
     if values["solution"] is not None:
         _, values["solution"] = pack_solution(rules.solution(record["solution_kind"], values["solution"]))
     ADDITION.check(values, [name for name in _COLUMNS if name != "metadata"])
     return {**values, "metadata": check_metadata(values["metadata"], most=STORED_AT_MOST)}
-
-
-def _listed(value: object) -> list[Any]:
-    if not isinstance(value, list):
-        raise InvalidInput(f"additions must be a list, not a {type(value).__name__}")
-    return cast("list[Any]", value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, cast
 
 from cascade_memory.errors import InvalidInput
@@ -39,10 +39,7 @@ class Nested:
 def insert(connection: Connection, owner: str, key: int, namespace: int, record: Mapping[str, Any]) -> None:
     """Store what the record of an imported row says of rows that belong to it; each is checked."""
     for table in (one for one in _NESTED if _column(one).of == (owner,)):
-        listed: object = record.get(table.nested, ())
-        if not isinstance(listed, (list, tuple)):
-            raise InvalidInput(f"{table.nested} must be a list, not a {type(listed).__name__}")
-        for one in cast("Sequence[object]", listed):
+        for one in a_list(record.get(table.nested, []), table.nested):
             given = an_object(one, f"one of {table.nested}")
             row = {name: _stored(table, name, given[name]) for name in table.travelling}
             table.check(row, table.travelling)
@@ -54,6 +51,13 @@ def an_object(value: object, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InvalidInput(f"{name} must be a JSON object, not a {type(value).__name__}")
     return cast("dict[str, Any]", value)
+
+
+def a_list(value: object, name: str) -> list[Any]:
+    """Return a list, or raise."""
+    if not isinstance(value, list):
+        raise InvalidInput(f"{name} must be a list, not a {type(value).__name__}")
+    return cast("list[Any]", value)
 
 
 def put(connection: Connection, table: str, values: Mapping[str, Any]) -> None:

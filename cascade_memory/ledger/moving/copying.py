@@ -10,9 +10,8 @@ from cascade_memory.ledger.audit import Checking, Fault, as_stored, contradictio
 from cascade_memory.ledger.belonging import begin_generation
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.declaring import Table
-from cascade_memory.ledger.moving.digest import Sum
 from cascade_memory.ledger.moving.field_values import comparable, portable
-from cascade_memory.ledger.moving.pages import Row, insert, pages
+from cascade_memory.ledger.moving.pages import Row, Sum, insert, pages
 from cascade_memory.ledger.numbering import GREATEST
 from cascade_memory.ledger.redeeming import is_own
 from cascade_memory.ledger.schema import TABLES
