@@ -355,7 +355,8 @@ class Engine:
         self._last_used = time.monotonic()
         settled = self.parts.ledger.settle(settlement(self, judgement))
         self._follower.due = 0.0  # the next recall reads what was written here
-        self.alarms.note(judgement, settled)
+        if judgement.cap is not None:
+            self.alarms.note(judgement, settled)
         if _log.isEnabledFor(logging.INFO):
             _log.info("%s", reward_line(judgement, settled))
         if settled.changed:  # the learner's thread or the next recall applies it
@@ -366,8 +367,6 @@ class Engine:
     def rebuild_due(self) -> list[str]:
         """Return the namespaces in which something still has to be learned again from scratch."""
         return [state.name for state in list(self._states.values()) if state.rebuild_due]
-
-    # -- ending ------------------------------------------------------------------------------------------------------
 
     def sync(self) -> None:
         """Learn everything acknowledged so far and feed all cases to the mirror."""
