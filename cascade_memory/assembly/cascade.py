@@ -109,7 +109,7 @@ class CascadeMemory(Memory, metaclass=saying(type(Memory))):
             max_cases: The largest number of cases in a namespace. If there are more, the least useful ones are
                 evicted: those that added little that was new, and were seldom right.
             ttl: Cases that were not verified for this time (seconds, or a timedelta) expire: they are no longer recalled, and
-                are deleted later; see ``expired`` and ``bring_back``.
+                are deleted later; see ``cases.expired`` and ``bring_back``.
             chroma: The address of a Chroma server ("http://host:8000") to use instead of a Chroma database in the folder. Any
                 number of processes can then search it, and this process does not wait for its writes. A memory in PostgreSQL
                 works without Chroma, and needs it only to search more than 20,000 cases of a namespace quickly.
@@ -191,12 +191,12 @@ class CascadeMemory(Memory, metaclass=saying(type(Memory))):
 
         Args:
             edit: Allow corrections, verdicts and forgetting; otherwise it only shows.
-            actor: The name under which they are recorded; by default that of the user of this process.
+            actor: The name under which they are recorded; by default whom ``acting`` names, or the user of this process.
             port: The port to listen on; 0: any free one.
             rate: The share of episodes about which people are asked for a verdict (the paper's revision rate).
         """
         self._open()
-        check_actor(actor)
+        actor = self._actor if actor is None and self._actor is not self._own_actor else check_actor(actor)
         made: Inspecting = load(PACKAGE, "inspect", {"inspect": "running"}, optional=NEEDED, remedy=REMEDY)(
             self, edit=edit, actor=actor, port=port, rate=rate
         )

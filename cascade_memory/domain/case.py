@@ -57,7 +57,7 @@ class Case:
     def fingerprint(self) -> str:
         """A short code for the case's content: it changes with query, solution and metadata, and when the case is hidden.
 
-        ``correct(case.id, solution, seen=case.fingerprint)`` corrects exactly the case that was seen.
+        ``memory.review.correct(case.id, solution, seen=case.fingerprint)`` corrects exactly the case that was seen.
 
         >>> import dataclasses
         >>> seen = Case(id="c", namespace="default", query="6 * 7", solution="43")

@@ -139,7 +139,7 @@ class FailureWarning:
 @shown_visibly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """What ``memory.check`` answers if an action is a known mistake: a warning, and the text for the model."""
+    """What ``memory.warnings.check`` answers if an action is a known mistake: a warning, and the text for the model."""
 
     warning: FailureWarning
     episode_id: str

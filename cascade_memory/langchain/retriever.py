@@ -229,10 +229,8 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
         about: dict[str, Any] = {"query": query, "solution": solution, "skip": skip, "show": show}
         return CascadeMiddleware(self._engine, self._handler, inject=inject, namespace=namespace, name=name, k=self.k, **about)
 
-    def _acting_as(self, engine: Engine) -> Self:
-        bound = type(self)(engine=engine, k=self.k, name=self.name, tags=self.tags, metadata=self.metadata)
-        bound._handler, bound._attachment = self._handler, self._attachment
-        return bound
+    def _acting_as(self, engine: Engine, *, named: bool) -> Self:  # noqa: ARG002 - a config names who asks, or nobody does
+        return type(self)(engine=engine, k=self.k, name=self.name, tags=self.tags, metadata=self.metadata)
 
     @property
     def callback(self) -> CascadeCallbackHandler:
@@ -289,7 +287,8 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
             metadata: Stored with the case; ``where=`` filters by it.
             overwrite: Replace an outcome that was reported before.
             confirms: The ``fingerprint`` of the episode as you saw it; needed if its solution is its agent's own report.
-            ticket: The ticket of the episode (``ticket_of``), which rewards from users need in a memory with ``tickets=True``.
+            ticket: The ticket of the episode (``sources.ticket_of``): rewards from users need it in a memory with
+                ``tickets=True``.
 
         >>> memory = CascadeMemory(embedder="hashing")
         >>> recall = memory.engine.recall("6 * 7", thread_id="t1")

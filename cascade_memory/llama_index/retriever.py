@@ -98,6 +98,7 @@ class CascadeMemory(Adapter, BaseRetriever, metaclass=saying(type(BaseRetriever)
         # Part of the key of a recall: two adapters with different settings may recall in one episode.
         self._settings = (self._k, settings)
         self._runs = Runs()
+        self._named = False
         self._own_tools = {NAME}
         self._noted = NotedSteps()
         self._handler = CascadeSpanHandler(self._engine, self._runs, self._own_tools)
@@ -114,7 +115,7 @@ class CascadeMemory(Adapter, BaseRetriever, metaclass=saying(type(BaseRetriever)
     def _recall(self, query: str) -> Recall:
         """Recall within the active episode (of ``arun``, or of the outermost run), and only once for the same query."""
         query = query[:MAX_QUERY_CHARS]
-        asking = self._engine.acting(actor=actor_here(), channel=CHANNEL)
+        asking = self._asking()
         about: dict[str, Any] = {"k": self._k, "where": self._where, "metadata": self._metadata}
         around = active_episode(self._engine) or self._runs.here()
         if around is None:
@@ -208,16 +209,19 @@ class CascadeMemory(Adapter, BaseRetriever, metaclass=saying(type(BaseRetriever)
         min_trust: str | None = None,
     ) -> JoinedSession:
         """Recall for a task in a ``with`` or ``async with`` block: recalls inside join the episode, which ends with it."""
-        asking, k = self._engine.acting(actor=actor_here(), channel=CHANNEL), self._k if k is None else k
+        asking, k = self._asking(), self._k if k is None else k
         return JoinedSession(asking, asking.episodes.begin(query, k=k, where=where, metadata=metadata, min_trust=min_trust))
 
     # -- the rest ----------------------------------------------------------------------------------------------------
 
-    def _acting_as(self, engine: Engine) -> Self:
-        bound = object.__new__(type(self))
-        vars(bound).update(vars(self))
-        bound._engine = engine
+    def _acting_as(self, engine: Engine, *, named: bool) -> Self:
+        bound = type(self)(engine=engine, k=self._k, where=self._where, metadata=self._metadata)
+        bound._named = named or self._named
         return bound
+
+    def _asking(self) -> Engine:
+        """Return the memory that asks: for whom ``acting`` has named, or else for whom the run's tags name."""
+        return self._engine.acting(actor=None if self._named else actor_here(), channel=CHANNEL)
 
     @property
     def _own_k(self) -> int:

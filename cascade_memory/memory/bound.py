@@ -276,12 +276,14 @@ class Bound:
         overwrite: bool = False,
         confirms: str | None = None,
         action: NewAction | None = None,
-        by: ByWhom,
+        by: ByWhom | None = None,
+        channel: str | None = None,
         record: Incoming,
         ticket: Signed | None = None,
         opens: RecallRecord | None = None,
     ) -> str | None:
         """Record a checked judgement; return the id of the case that was stored because of it, if any."""
+        by = ByWhom(self._who(record), channel) if by is None else by
         unkept = why_unkept(value, source, retain_at=self._retain_at, retain_from=self._retain_from)
         by_hand = action is not None  # a verdict of a person has no cap
         if action is None and source == "human":

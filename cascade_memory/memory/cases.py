@@ -96,7 +96,7 @@ class Cases(Bound):
         return ledger.cases.page(namespace_id, AT_ONCE, after=after, newest_first=newest_first)
 
     def get(self, case_id: str) -> Case:
-        """Return a stored case; raise ``UnknownCase`` if there is none with this id (``get_episode`` returns None then).
+        """Return a stored case; raise ``UnknownCase`` if there is none with this id (``episodes.get`` returns None then).
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
@@ -139,7 +139,7 @@ class Cases(Bound):
             state: "pinned" or "hidden": only such cases.
             after: The ``after`` of the page before.
             limit: The greatest number of cases on the page.
-            order: What ``order_of_cases`` returned a moment ago, so that all cases need not be read and sorted for each page;
+            order: What ``order`` returned a moment ago, so that all cases need not be read and sorted for each page;
                 used where there is no other filter.
 
         >>> from cascade_memory import CascadeMemory
@@ -171,7 +171,7 @@ class Cases(Bound):
         return Page(items=items, after=place_after(pairs[limit - 1]) if len(pairs) > limit else None)
 
     def order(self, sort: Sort) -> CaseOrder:
-        """Return all cases in an order by their use, for ``page_of_cases(order=...)``: it reads a few numbers of each case."""
+        """Return all cases in an order by their use, for ``page(order=...)``: it reads a few numbers of each case."""
         sort = _check_sort(sort)
         return CaseOrder.of(self._open().parts.ledger.viewing.use(self._namespace_id()), sort)
 

@@ -179,8 +179,9 @@ def forget(
     named = sum([case_ids is not None, where is not None, episode_id is not None, everything, source is not None])
     if named > 1 or not (named or purge):
         raise InvalidInput(
-            "say what to forget, in one way only: case_ids, where=, episode_id=, a source (actor=, channel=, since=, until=) "
-            "or everything=True. purge=True alone cleans the files of what was forgotten before. (by= only says who forgets.)"
+            "say what to forget, in one way only: case_ids, where=, episode_id=, a source (by_actor=, by_channel=, since=, "
+            "until=) or everything=True. purge=True alone cleans the files of what was forgotten before. "
+            "(memory.acting(actor=...) says who forgets.)"
         )
     ledger = engine.parts.ledger
     engine.recording.wait_for()  # else a recall could be recorded after its data was forgotten

@@ -9,7 +9,6 @@ from typing import Any
 
 from cascade_memory.domain.episode import Episode, check_source
 from cascade_memory.domain.trajectory import Solution, check_solution
-from cascade_memory.domain.trust import ByWhom
 from cascade_memory.domain.validation import check_id, check_reward, check_word
 from cascade_memory.errors import ContentChanged, UnknownEpisode
 from cascade_memory.memory.bound import Bound
@@ -21,7 +20,7 @@ class Ending(Bound):
     """One episode: found by its id, and brought to its end."""
 
     def get(self, episode_id: str) -> Episode | None:
-        """Return an episode of this memory's namespace; None if it has none with this id .
+        """Return an episode of this memory's namespace; None if it has none with this id.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
@@ -151,7 +150,7 @@ class Ending(Bound):
                     overwrite=episode.status == "settled" and not episode.has_only_agents_word,  # a follow-up, see ``end``
                     confirms=confirms,
                     record=record,
-                    by=ByWhom(self._actor, episode.channel),
+                    channel=episode.channel,
                 )
             except ContentChanged as error:  # the agent has reported something else since, and nobody has judged that
                 self._note_failure("reward", error)

@@ -113,7 +113,7 @@ class Memory(Bound):
             where: A metadata filter that the cases must match, with Chroma's operators.
             episode_id: The id of an open episode to recall for again, or your own id for a new one (a run id, for example).
                 An id is good for one episode in the whole memory, so take none that a stranger chooses.
-            thread_id: The conversation that a new episode belongs to; see ``latest``.
+            thread_id: The conversation that a new episode belongs to; see ``episodes.latest``.
             metadata: Stored with the episode and with the case that results from it (a user's id, for example), so that
                 ``forget(where=...)`` can find both.
             min_trust: The least source whose cases are recalled: "judge" leaves out what only a user or an agent has verified.
@@ -443,7 +443,7 @@ class Memory(Bound):
     # -- looking ---------------------------------------------------------------------------------------------------------
 
     def stats(self, *, everywhere: bool = False) -> Stats:
-        """Count the cases, episodes and so on of a namespace (by default the memory's own), or of all with ``everywhere``."""
+        """Count the cases, episodes and so on of the namespace in which this memory acts, or of all with ``everywhere``."""
         own = self._namespace == self._own_namespace
         return stats_of(self._open(), self._namespace, everywhere=everywhere, own=own)
 

@@ -136,7 +136,7 @@ class Warnings(Bound):
     # -- deciding --------------------------------------------------------------------------------------------------------
 
     def retire(self, warning_id: str, *, note: str | None = None) -> bool:
-        """Never show a warning again; return whether that changed anything. ``restore_warning`` and ``undo`` show it again."""
+        """Never show a warning again; return whether that changed anything. ``restore`` and ``review.undo`` show it again."""
         return self._decide_warning("retire", warning_id, note, retired=True)
 
     def restore(self, warning_id: str, *, note: str | None = None) -> bool:

@@ -44,11 +44,15 @@ class Adapter(SaysWhatToPass):
         return self._engine.namespace
 
     def acting(self, *, actor: str | None = None, channel: str | None = None, namespace: str | None = None) -> Self:
-        """Return the same memory, acting for somebody, through a door, or in another namespace; see the engine's ``acting``."""
-        return self._acting_as(self._engine.acting(actor=actor, channel=channel, namespace=namespace))
+        """Return the same memory, acting for somebody, through a door, or in another namespace; see the engine's ``acting``.
 
-    def _acting_as(self, engine: Engine) -> Self:
-        """Return a copy that shares the hooks and the runs of this adapter."""
+        It has hooks of its own, which end the runs that they see in its name: take the hooks of a run from one of the two.
+        """
+        acting = self._engine.acting(actor=actor, channel=channel, namespace=namespace)
+        return self._acting_as(acting, named=actor is not None)
+
+    def _acting_as(self, engine: Engine, *, named: bool) -> Self:
+        """Return another adapter of the same kind; ``named``: its actor was named."""
         raise NotImplementedError
 
     @property

@@ -79,8 +79,12 @@ class Stopwatch:
 
     def __init__(self, engine: Any) -> None:
         self.spent, self._inside = 0.0, threading.local()
-        for verb in ("recall", "end", "get_episode", "finish"):
-            setattr(engine, verb, self._timed(getattr(engine, verb)))
+        for place, verbs in (
+            (type(engine), ("recall", "end")),
+            (type(engine.episodes), ("get", "latest", "finish", "conclude")),
+        ):
+            for verb in verbs:
+                setattr(place, verb, self._timed(getattr(place, verb)))
 
     def _timed(self, verb: Callable[..., Any]) -> Callable[..., Any]:
         def timed(*args: Any, **options: Any) -> Any:

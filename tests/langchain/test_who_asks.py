@@ -122,3 +122,16 @@ async def test_a_reward_in_the_event_loop_takes_it(make: Any):
     await memory.acting(actor="bob", channel="mcp").areward(episode_id, 1.0, solution="5")
     (outcome,) = memory.engine.episodes.outcomes(episode_id=episode_id)
     assert (outcome.actor, outcome.channel) == ("bob", "mcp")
+
+
+def test_a_memory_acting_in_a_namespace_ends_what_it_began_there(make: Any):
+    memory = make(reward_fn=lambda _: 1.0)
+    theirs = memory.acting(actor="ann", namespace="theirs")
+    chain = RunnableLambda(lambda task: theirs.invoke(task))
+    chain.invoke("what is 2 + 3?", {"callbacks": [theirs.callback]})
+    agent = create_agent(model("It is 5."), [], middleware=[theirs.middleware()])
+    agent.invoke(_TASK, {"callbacks": [theirs.callback]})
+    theirs.sync()
+    assert [(one.status, one.reward, one.actor) for one in theirs.episodes.all()] == [("settled", 1.0, "ann")] * 2
+    assert {one.actor for found in theirs.episodes.all() for one in theirs.episodes.outcomes(episode_id=found.id)} == {"ann"}
+    assert list(memory.episodes.all()) == []

@@ -40,3 +40,16 @@ async def test_without_it_the_memory_s_own_actor_asks(make):
     await function_agent("cascade_actor: admin").run("cascade_actor: admin", memory=with_block(memory))
     memory.sync()
     assert [one.actor for one in memory.engine.episodes.all()] == ["service"]
+
+
+async def test_a_memory_acting_in_a_namespace_ends_what_it_began_there(make):
+    memory = make(reward_fn=lambda _: 1.0)
+    theirs = memory.acting(actor="bob", namespace="theirs").install()
+    with instrument_tags(TAGS):
+        await function_agent("5").run(TASK, memory=with_block(theirs))
+        with theirs.episode("2 + 3") as session:
+            session.solution = "5"
+    theirs.sync()
+    assert [(one.status, one.reward, one.actor) for one in theirs.episodes.all()] == [("settled", 1.0, "bob")] * 2
+    assert list(memory.episodes.all()) == []
+    theirs.uninstall()

@@ -27,11 +27,11 @@ def test_a_ticket_of_one_process_is_redeemed_in_another_and_moves_nowhere(tmp_pa
         key = engine_of(here).parts.ledger.facts.key()
     with CascadeMemory(url, embedder="hashing", tickets=True, reward_caps={"user": 1}) as there:
         assert engine_of(there).parts.ledger.facts.key() == key
-        redeem = {"source": "user", "actor": "eve", "ticket": recall.ticket}
-        case_id = there.reward(recall.episode_id, 1.0, solution="fridge", **redeem)
-        assert there.reward(recall.episode_id, 1.0, **redeem) == case_id
+        redeem, eve = {"source": "user", "ticket": recall.ticket}, there.acting(actor="eve")
+        case_id = eve.reward(recall.episode_id, 1.0, solution="fridge", **redeem)
+        assert eve.reward(recall.episode_id, 1.0, **redeem) == case_id
         _refused(there, recall.episode_id, recall.ticket, "redeemed before")
-        there.acting(actor="eve").reward(other.episode_id, 1.0, solution="oven", source="user", ticket=other.ticket)
+        eve.reward(other.episode_id, 1.0, solution="oven", source="user", ticket=other.ticket)
         assert (there.stats().cases, there.stats().unkept["capped"]) == (1, 1)
         there.forget(episode_id=other.episode_id)
         again = there.recall(TASK, episode_id=other.episode_id)
