@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from llama_index.core.tools import AsyncBaseTool, BaseTool, FunctionTool, ToolMetadata, ToolOutput, adapt_to_async_tool
 
@@ -18,9 +18,18 @@ if TYPE_CHECKING:
     from cascade_memory.domain.failure_warning import Advice
     from cascade_memory.domain.trajectory import Step
     from cascade_memory.memory.memory import Memory
+    from cascade_memory.memory.warnings import Warnings
 
 # The episode of the running code and its namespace; None if no case was recalled there.
 Here: TypeAlias = Callable[[], "tuple[str, str | None] | None"]
+
+
+class _Asked(NamedTuple):
+    """What is asked about a call, and whom."""
+
+    warnings: Warnings  # of the namespace of the episode
+    episode_id: str
+    question: dict[str, Any]  # the tool, its arguments, and what was done before
 
 
 class Guard:
@@ -33,7 +42,7 @@ class Guard:
         """Warn, or call the tool."""
         asked = self._asked(tool, args, kwargs)
         with fail_open(self._memory, "check"):
-            if asked is not None and (advice := self._in(asked).warnings.check(**_without_namespace(asked))) is not None:
+            if asked is not None and (advice := asked.warnings.check(asked.episode_id, **asked.question)) is not None:
                 return _output(asked, advice)
         with self._noting(asked) as output:
             output.append(tool(*args, **kwargs))
@@ -43,30 +52,31 @@ class Guard:
         """Do the same without blocking the event loop."""
         asked = self._asked(tool, args, kwargs)
         with fail_open(self._memory, "check"):
-            if asked is not None and (advice := await self._in(asked).warnings.acheck(**_without_namespace(asked))) is not None:
+            if asked is not None and (advice := await asked.warnings.acheck(asked.episode_id, **asked.question)) is not None:
                 return _output(asked, advice)
         with self._noting(asked) as output:
             output.append(await adapt_to_async_tool(tool).acall(*args, **kwargs))
         return output[0]
 
-    def _in(self, asked: Mapping[str, Any]) -> Memory:
-        return self._memory.acting(namespace=asked["namespace"])
-
-    def _asked(self, tool: BaseTool, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
+    def _asked(self, tool: BaseTool, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _Asked | None:
         """Return what is asked about a call; None outside of an episode."""
         with fail_open(self._memory, "check"):
             if (found := self._here()) is not None:
-                done = partial(self._noted.of, found[0])
-                return {"episode_id": found[0], "namespace": found[1], "done": done, **_question(tool, args, kwargs)}
+                episode_id, namespace = found
+                done = partial(self._noted.of, episode_id)
+                warnings = self._memory.acting(namespace=namespace).warnings
+                return _Asked(warnings, episode_id, {"done": done, **_question(tool, args, kwargs)})
         return None
 
     @interruptible
-    def _noting(self, asked: Mapping[str, Any] | None) -> Generator[list[ToolOutput], None, None]:
+    def _noting(self, asked: _Asked | None) -> Generator[list[ToolOutput], None, None]:
         """Note a call and whether it failed; it puts its output into the list. Its exception goes on as it is."""
         step, output = None, list[ToolOutput]()
         with fail_open(self._memory, "check"):
-            if asked is not None and asked["tool"] not in self._own_tools:
-                step = tool_step(asked["tool"], asked["arguments"], observation="")  # a call may change its arguments
+            if asked is not None and asked.question["tool"] not in self._own_tools:
+                step = tool_step(
+                    asked.question["tool"], asked.question["arguments"], observation=""
+                )  # a call may change its arguments
         try:
             yield output
         except Exception as error:
@@ -74,21 +84,17 @@ class Guard:
             raise
         self._note(asked, step, output[0])
 
-    def _note(self, asked: Mapping[str, Any] | None, step: Step | None, came: object) -> None:
+    def _note(self, asked: _Asked | None, step: Step | None, came: object) -> None:
         with fail_open(self._memory, "check"):
             if asked is None or step is None or _only_waits(came):
                 return
             failed = isinstance(came, Exception) or getattr(came, "is_error", False) is True
-            self._noted.note(asked["episode_id"], replace(step, failed=failed))
+            self._noted.note(asked.episode_id, replace(step, failed=failed))
 
 
 def _only_waits(came: object) -> bool:
     """Say whether a tool waits for a person: then it is called again."""
     return isinstance(came, Exception) and any(one.__name__ == "WaitingForEvent" for one in type(came).__mro__)
-
-
-def _without_namespace(asked: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: one for name, one in asked.items() if name != "namespace"}
 
 
 def _question(tool: BaseTool, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,8 +105,8 @@ def _question(tool: BaseTool, args: Sequence[Any], kwargs: Mapping[str, Any]) ->
     return {"tool": tool.metadata.get_name(), "arguments": given}
 
 
-def _output(asked: Mapping[str, Any], advice: Advice) -> ToolOutput:
-    name, given = str(asked["tool"]), dict(asked["arguments"])
+def _output(asked: _Asked, advice: Advice) -> ToolOutput:
+    name, given = str(asked.question["tool"]), dict(asked.question["arguments"])
     return ToolOutput(content=advice.text, tool_name=name, raw_input=given, raw_output=advice.text, is_error=True)
 
 

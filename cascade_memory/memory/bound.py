@@ -16,6 +16,7 @@ from cascade_memory.domain.case import Case
 from cascade_memory.domain.case_text import CaseText, task_alone
 from cascade_memory.domain.episode import TRUSTED_SOURCES, Episode, check_sources
 from cascade_memory.domain.exposure import Exposure
+from cascade_memory.domain.flag import Flag
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.patience import patience
 from cascade_memory.domain.recall import Recall
@@ -62,6 +63,7 @@ _OURS = {
     "as_stored",
     "begin",
     "conclude",
+    "counting_again",
     "end_run",
     "note_failure",
     "redeem_code",
@@ -126,19 +128,20 @@ class Bound:
         self._tickets = check_tickets(tickets)
         self._caps = check_caps(reward_caps)
         self._warned: set[str] = set()  # the reasons of the warnings that were already given
+        self._closed = Flag()  # the same one in all that acts in this open memory, as is the reference
+        self._weakly: Callable[[], Bound | None] = weakref.ref(self)
         self._opened_as: Bound | None = None  # the memory of which this is another way to act; None: of none
-        self._closed = False
 
     @classmethod
     def _of(cls, other: Bound) -> Self:
         """Return one of this class that acts like another one, in the same open memory."""
         bound = object.__new__(cls)
         vars(bound).update(vars(other))
-        bound._opened_as = other if other._opened_as is None else other._opened_as
+        bound._opened_as = other._first
         return bound
 
     def _open(self) -> Engine:
-        if (self if self._opened_as is None else self._opened_as)._closed:  # without a call: each recall asks
+        if self._closed.is_set:
             raise MemoryClosed("this memory is closed; open it again with CascadeMemory(path)")
         self._engine.check()
         return self._engine
@@ -147,10 +150,6 @@ class Bound:
     def _first(self) -> Bound:
         """The memory as it was opened, which holds the engine open."""
         return self if self._opened_as is None else self._opened_as
-
-    @property
-    def _is_closed(self) -> bool:
-        return self._first._closed
 
     def _caught_up(self, episode_id: str | None = None, *, thread: str | None = None) -> Engine:
         """Return the engine when pending recalls are on disk: those of an episode, of a conversation, or all of them."""
@@ -216,9 +215,7 @@ class Bound:
             channel=self._channel,
             min_trust=self._min_trust if min_trust is None else check_min_trust(min_trust) or 0,
             light=where is None and len(fields) <= _FEW and not any(isinstance(value, list) for value in fields.values()),
-            memory=Rewarding(
-                weakref.ref(self if self._opened_as is None else self._opened_as), self._actor, self._channel, self._namespace
-            ),
+            memory=Rewarding(self._weakly, self._actor, self._channel, self._namespace),
         )
 
     def _asked(self, query: str, **options: Any) -> Recall:
@@ -340,7 +337,6 @@ class Bound:
 
     def _known(self, episode_id: str) -> Episode:
         """Return an episode of this namespace, or raise."""
-        episode_id = check_id(episode_id, "episode_id")
         found = self._episode(episode_id)
         if found is None:
             raise UnknownEpisode(f"there is no episode {episode_id!r} in namespace {self._namespace!r}")

@@ -10,7 +10,7 @@ from typing import Any
 from cascade_memory.domain.episode import Episode, check_source
 from cascade_memory.domain.trajectory import Solution, check_solution
 from cascade_memory.domain.validation import check_id, check_reward, check_word
-from cascade_memory.errors import ContentChanged, UnknownEpisode
+from cascade_memory.errors import ContentChanged
 from cascade_memory.memory.bound import Bound
 from cascade_memory.memory.threads import in_reward_thread, soon_in_reward_thread
 from cascade_memory.memory.verdict import aask, ask, blame, source_of
@@ -29,14 +29,7 @@ class Ending(Bound):
         """
         return self._episode(episode_id)
 
-    def end_run(
-        self,
-        episode_id: str,
-        *,
-        solution: Solution | Sequence[Any] | None = None,
-        status: str = "ok",
-        follow_up: bool = False,
-    ) -> float | None:
+    def end_run(self, episode_id: str, solution: Solution | Sequence[Any] | None, status: str, follow_up: bool) -> float | None:
         """Implement ``memory.end``."""
         episode = self._ending(episode_id, status, follow_up=follow_up)
         return None if episode is None else self.conclude(episode, solution=solution, status=status)
@@ -58,12 +51,7 @@ class Ending(Bound):
         return reward
 
     async def aend_run(
-        self,
-        episode_id: str,
-        *,
-        solution: Solution | Sequence[Any] | None = None,
-        status: str = "ok",
-        follow_up: bool = False,
+        self, episode_id: str, solution: Solution | Sequence[Any] | None, status: str, follow_up: bool
     ) -> float | None:
         """Implement ``memory.aend``."""
         checked = None if solution is None else check_solution(solution)
@@ -99,10 +87,7 @@ class Ending(Bound):
     def discard(self, episode_id: str) -> bool:
         """Close an open episode without a label: it was cancelled, or nobody will judge it. Return whether it was open."""
         engine = self._open()
-        name = self._namespace
-        found = self._episode(episode_id)
-        if found is None:
-            raise UnknownEpisode(f"there is no episode {episode_id!r} in namespace {name!r}")
+        found = self._known(episode_id)
         closed = engine.parts.ledger.episodes.close([found.id], "censored")
         engine.learn_soon()
         return bool(closed)

@@ -14,7 +14,8 @@ from cascade_memory.memory.bound import Bound, stored_at
 from cascade_memory.memory.rows import Rows
 
 _Class = TypeVar("_Class", bound=type[Bound])
-_OTHERS = ("acting", "recall", "search", "reward", "forget", "close")  # recall and search say in another way what failed
+# Recall and search say in another way what failed.
+_OTHERS = ("acting", "recall", "search", "reward", "forget", "counting_again", "close")
 
 
 def explained(memory: _Class) -> _Class:

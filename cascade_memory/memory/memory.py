@@ -7,21 +7,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from cascade_memory.domain.actions import check_actor
+from cascade_memory.domain.case import Case
 from cascade_memory.domain.display import counted, shorten
 from cascade_memory.domain.episode import check_source
 from cascade_memory.domain.metadata import MetadataValue
-from cascade_memory.domain.recall import Recall
+from cascade_memory.domain.moments import Moment
+from cascade_memory.domain.provenance import Wanted
+from cascade_memory.domain.recall import Recall, RecalledCase
 from cascade_memory.domain.trajectory import Solution, Step
 from cascade_memory.domain.trust import check_channel
 from cascade_memory.domain.validation import check_id, check_namespace, check_reward
 from cascade_memory.engine.door import Incoming
 from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.insight.report import Report
-from cascade_memory.insight.stats import Health, Stats
+from cascade_memory.insight.stats import Health, Receipt, Stats
 from cascade_memory.looks.card import Card, Facts, Notes
 from cascade_memory.memory import curation
+from cascade_memory.memory.bound import Bound, stored_at, warned
 from cascade_memory.memory.cases import Cases
-from cascade_memory.memory.counting_again import CountingAgain
 from cascade_memory.memory.data import Data
 from cascade_memory.memory.ending import Ending
 from cascade_memory.memory.episodes import Episodes
@@ -31,6 +34,7 @@ from cascade_memory.memory.review import Review
 from cascade_memory.memory.self_report import health_of, report_on, stats_of
 from cascade_memory.memory.session import Session
 from cascade_memory.memory.sources import Sources
+from cascade_memory.memory.threads import in_reward_thread, in_thread
 from cascade_memory.memory.ticketing import admitted
 from cascade_memory.memory.warming import warmed
 from cascade_memory.memory.warnings import Warnings
@@ -38,15 +42,6 @@ from cascade_memory.visible import visible
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-
-from cascade_memory.domain.case import Case
-from cascade_memory.domain.moments import Moment
-from cascade_memory.domain.provenance import Wanted
-from cascade_memory.domain.recall import RecalledCase
-from cascade_memory.insight.stats import Receipt
-from cascade_memory.memory.bound import Bound, stored_at, warned
-from cascade_memory.memory.threads import in_reward_thread, in_thread
 
 _NOUNS = {"cases": Cases, "episodes": Episodes, "review": Review, "sources": Sources, "warnings": Warnings, "data": Data}
 
@@ -260,7 +255,7 @@ class Memory(Bound):
         censored. An episode that is no longer open (because of a replay or an earlier verdict) is left unchanged, unless the
         run was a ``follow_up`` to the same task: ``reward_fn`` then judges the longer solution, and replaces its own verdict.
         """
-        return Ending._of(self).end_run(episode_id, solution=solution, status=status, follow_up=follow_up)
+        return Ending._of(self).end_run(episode_id, solution, status, follow_up)
 
     async def aend(
         self,
@@ -274,7 +269,7 @@ class Memory(Bound):
 
         If it is cancelled before there is a verdict, so is the run: its episode is censored.
         """
-        return await Ending._of(self).aend_run(episode_id, solution=solution, status=status, follow_up=follow_up)
+        return await Ending._of(self).aend_run(episode_id, solution, status, follow_up)
 
     # -- cases -----------------------------------------------------------------------------------------------------------
 
@@ -392,7 +387,7 @@ class Memory(Bound):
             dry_run=dry_run,
             namespace=name,
             by=self._who(),
-            source=curation.OfSource(wanted, lambda: CountingAgain._of(self).counting_again(wanted, name)) if wanted else None,
+            source=curation.OfSource(wanted, lambda: self.review.counting_again(wanted, name)) if wanted else None,
         )
 
     def __len__(self) -> int:
@@ -480,10 +475,9 @@ class Memory(Bound):
 
     def close(self) -> None:
         """Sync and release the folder. Using the memory afterwards is an error; closing it again is not."""
-        opened = self._first
-        if not opened._closed:
-            opened._release()  # if it is interrupted, closing again goes on with it
-            opened._closed = True
+        if not self._closed.is_set:
+            self._first._release()  # if it is interrupted, closing again goes on with it
+            self._closed.set()
 
     if not TYPE_CHECKING:  # type checkers would take every name for one that exists
 
@@ -503,7 +497,7 @@ class Memory(Bound):
 
     def __repr__(self) -> str:
         """Describe the memory in one line."""
-        if self._is_closed:
+        if self._closed.is_set:
             return "CascadeMemory(closed)"
         try:
             cases = int(self._engine.parts.ledger.insight.counts(self._namespace_id())["cases"])
@@ -512,7 +506,7 @@ class Memory(Bound):
         return visible(f"CascadeMemory({stored_at(self._engine)}, {counted(cases, 'case')}, namespace={self._namespace!r})")
 
     def _repr_html_(self) -> str:
-        if self._is_closed:
+        if self._closed.is_set:
             return Card("CascadeMemory", "closed").html()
         health = self.health()
         notes = [f"{name}: {shorten(value, 100)}" for name, value in health.rows()[:2]]

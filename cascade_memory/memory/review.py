@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from cascade_memory.cycle.retain import new_case
-from cascade_memory.domain.actions import AuditEntry, NewAction, check_different
+from cascade_memory.domain.actions import AuditEntry, Before, NewAction, check_different
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.digests import digest
-from cascade_memory.domain.episode import Episode
+from cascade_memory.domain.episode import TRUSTED_SOURCES, Episode
 from cascade_memory.domain.metadata import MetadataValue
+from cascade_memory.domain.provenance import Wanted
+from cascade_memory.domain.records import Settlement, Unkept
 from cascade_memory.domain.trajectory import Solution, Step
 from cascade_memory.domain.trust import ByWhom
 from cascade_memory.domain.validation import check_id, check_k, check_reward
 from cascade_memory.domain.viewed import Page
 from cascade_memory.engine.door import Incoming
 from cascade_memory.engine.engine import Engine
+from cascade_memory.engine.request import Judgement
+from cascade_memory.engine.settling import settlement
 from cascade_memory.errors import ContentChanged, UnknownCase
 from cascade_memory.insight.doubt import informative, is_asked_about
 from cascade_memory.memory import curation
 from cascade_memory.memory.bound import Bound
-from cascade_memory.memory.counting_again import CountingAgain
 from cascade_memory.memory.explaining import explained
 from cascade_memory.memory.paging import AT_ONCE, page_of, place_of, through_pages
 
@@ -300,7 +303,42 @@ class Review(Bound):
             ledger.actions.undo(namespace_id, action)
             engine.learn_soon()
         else:
-            engine.reward(CountingAgain._of(self).as_before(taken.before, action, taken.subject, name))
+            engine.reward(self._as_before(taken.before, action, taken.subject, name))
+
+    def _as_before(self, before: Before, action: NewAction, episode_id: str, namespace: str) -> Judgement:
+        """Return the outcome that counts again, as somebody has reported it."""
+        return Judgement(
+            episode_id=episode_id,
+            namespace=namespace,
+            value=before.value,
+            source=before.source,
+            solution=before.solution,
+            case_text=self._case_text,
+            record=self._open().parts.door.record(episode_id),
+            metadata=before.metadata,
+            overwrite=True,
+            unkept=None if before.retained else cast("Unkept", before.unkept or "below"),
+            waits=before.source not in TRUSTED_SOURCES and before.source not in self._retain_from,
+            action=action,
+            actor=before.actor,
+            channel=before.channel,
+        )
+
+    def counting_again(self, wanted: Wanted, namespace: str) -> list[Settlement]:
+        """Prepare the outcomes that count again when a source is undone that has replaced them."""
+        engine = self._open()
+        namespace_id = engine.namespace_id(namespace)
+        found = engine.parts.ledger.forgetting.coming_back(namespace_id, wanted) if namespace_id else []
+        prepared = list[Settlement]()
+        for one in found:
+            if one.before is None:
+                continue
+            action = NewAction(kind="undo", takes_back=one)
+            try:
+                prepared.append(settlement(engine, self._as_before(one.before, action, one.subject, namespace)))
+            except Exception as error:  # noqa: BLE001 - its value counts again; an odd row must not keep a source from being undone
+                engine.note_failure("undo", error)
+        return prepared
 
 
 def _check_as_seen(found: Episode | Case, seen: str | None) -> None:

@@ -8,8 +8,7 @@ from cascade_memory.domain.actions import NewAction, check_known_actor
 from cascade_memory.domain.moments import Moment, moment_of
 from cascade_memory.domain.provenance import Wanted
 from cascade_memory.domain.standing import ActorStanding
-from cascade_memory.domain.validation import check_id
-from cascade_memory.errors import InvalidInput, TicketRefused, UnknownEpisode
+from cascade_memory.errors import InvalidInput, TicketRefused
 from cascade_memory.insight.sources import Diff
 from cascade_memory.insight.sources import Sources as SourceRows
 from cascade_memory.memory.bound import Bound
@@ -160,10 +159,7 @@ class Sources(Bound):
         >>> episode_id = memory.recall("cool some mug").episode_id
         >>> memory.reward(episode_id, 0.0, source="user", ticket=memory.sources.ticket_of(episode_id))
         """
-        episode_id = check_id(episode_id, "episode_id")
-        found = self._caught_up(episode_id).parts.ledger.episodes.one(episode_id)
-        if found is None or found.namespace != self._namespace:
-            raise UnknownEpisode(f"there is no episode {episode_id!r} in namespace {self._namespace!r}")
+        found = self._known(episode_id)
         if self._tickets is None:
             raise InvalidInput(NONE_HERE)
         return ticket_of(self._engine, found.id, found.namespace, found.opened_at, self._tickets)

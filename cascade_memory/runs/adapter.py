@@ -1,4 +1,4 @@
-"""The base class of the framework adapters. An adapter holds an engine, and has the engine's methods itself."""
+"""The base class of the framework adapters. An adapter holds an engine, and has the engine's verbs and nouns itself."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Adapter(SaysWhatToPass):
 
     @property
     def engine(self) -> Engine:
-        """The framework-free memory. The adapter has all its verbs as well; those that look wait for runs that have ended."""
+        """The framework-free memory. The adapter has its verbs and nouns as well; these wait for runs that have ended."""
         return self._engine
 
     @property

@@ -139,7 +139,7 @@ def test_what_carries_texts_inwards_is_made_in_few_places():
         for one in calls:
             made.setdefault(one.rpartition(".")[2], set()).add(name)
     assert made[RecallRequest.__name__] == {"memory/bound.py"}
-    assert made[Judgement.__name__] == {"memory/bound.py", "memory/counting_again.py"}
+    assert made[Judgement.__name__] == {"memory/bound.py", "memory/review.py"}
     assert made[RecallRecord.__name__] == {"engine/decision.py", "engine/undecided.py"}
     assert made[Settlement.__name__] == {"engine/settling.py"}
     assert made[NewCase.__name__] == {"cycle/retain.py"}

@@ -37,6 +37,7 @@ _LEFT_OUT = {
         "episodes.conclude",
         "episodes.end_run",
         "episodes.aend_run",
+        "review.counting_again",
         "episodes.begin",
         "episodes.as_stored",
     ),

@@ -105,6 +105,7 @@ _OF_ADAPTERS = {
         "episodes.conclude",
         "episodes.end_run",
         "episodes.aend_run",
+        "review.counting_again",
         "episodes.begin",
         "episodes.as_stored",
         "data.note_failure",

@@ -238,7 +238,7 @@ _ARGUMENTS = {
 
 
 _ELSEWHERE = {
-    *("acting", "close", "inspect", "episodes.conclude", "episodes.end_run", "episodes.aend_run"),
+    *("acting", "close", "inspect", "episodes.conclude", "episodes.end_run", "episodes.aend_run", "review.counting_again"),
     *(f"data.{name}" for name in ("backup", "export", "import_", "note_failure", "shares_engine_with")),
 }
 
