@@ -1,7 +1,7 @@
 """How long a walk through the package is: the calls, the files and the changes of file of one recall, one reward, one purge.
 
-    python tests/architecture/walks.py           # the counts
-    python tests/architecture/walks.py --files   # and which files
+    python tests/helpers/walks.py           # the counts
+    python tests/helpers/walks.py --files   # and which files
 
 A call counts where it enters a function of the package, on whichever thread. It is a change of file where its caller, the
 nearest one that belongs to the package, stands in another file. Going on after a ``yield`` (the end of a ``with`` block of a

@@ -1,6 +1,6 @@
 """What an episode costs, in what no machine's load changes: SQL statements, and calls of functions of the package.
 
-    python tests/architecture/costs.py
+    python tests/helpers/costs.py
 
 A statement counts where SQLite begins it, ``BEGIN`` and ``COMMIT`` included; a call as in ``walks.py``. Only the thread that
 recalls and rewards is looked at: the one that feeds Chroma works when it likes.
