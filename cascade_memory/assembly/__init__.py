@@ -10,7 +10,8 @@ from cascade_memory.lazy import door
 if TYPE_CHECKING:
     from cascade_memory.assembly.owner_lock import OwnerLock
     from cascade_memory.assembly.place import place_of
-    from cascade_memory.assembly.rankers import cross_encoder, light, resolve_ranker
+    from cascade_memory.assembly.ranker_choice import resolve_ranker
+    from cascade_memory.assembly.rankers import cross_encoder, light
 
 # The names that the benchmark, the contract tests and the inspector use. A module is imported at the first use of its names.
 __getattr__, __dir__ = door(
@@ -18,6 +19,7 @@ __getattr__, __dir__ = door(
     {
         "owner_lock": "OwnerLock",
         "place": "place_of",
-        "rankers": "cross_encoder light resolve_ranker",
+        "ranker_choice": "resolve_ranker",
+        "rankers": "cross_encoder light",
     },
 )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from cascade_memory.assembly.embedders import resolve_embedder
 from cascade_memory.assembly.mirror import MirrorBulk
 from cascade_memory.assembly.place import Place
-from cascade_memory.assembly.rankers import resolve_ranker, resolve_shadow
+from cascade_memory.assembly.ranker_choice import resolve_ranker, resolve_shadow
 from cascade_memory.assembly.settings import Matcher, Settings
 from cascade_memory.bandit.similarity import SimilarityPolicy
 from cascade_memory.domain.quoting import quoted

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from cascade_memory.domain.quoting import quoted
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.encoders.minilm import ChromaMiniLMEmbedder, MiniLMEmbedder, default_embedder
-from cascade_memory.encoders.text_model.embedder import PREFIX, TextModelEmbedder
-from cascade_memory.encoders.text_model.files import names_a_model
 from cascade_memory.engine.embedding import NothingToEmbedWith
 from cascade_memory.errors import EncoderMismatch, InvalidInput
 from cascade_memory.ports.embedder import Embedder
@@ -54,7 +52,11 @@ def resolve_embedder(embedder: str | Embedder, stored: tuple[str, int] | None) -
         return ChromaMiniLMEmbedder(fetch=True)
     if embedder == "hashing":
         return HashingEmbedder()
+    from cascade_memory.encoders.text_model.files import names_a_model
+
     if names_a_model(embedder):
+        from cascade_memory.encoders.text_model.embedder import TextModelEmbedder
+
         return TextModelEmbedder(embedder)
     raise InvalidInput(
         'embedder must be "auto", "minilm", "chroma", "hashing", the folder of a model, its name on the Hugging Face hub '
@@ -68,6 +70,8 @@ def _by_identity(identity: str) -> Embedder:
             return ours()
     if found := re.fullmatch(r"hashing-1:(\d+)", identity):
         return HashingEmbedder(int(found.group(1)))
+    from cascade_memory.encoders.text_model.embedder import PREFIX
+
     if identity.startswith(f"{PREFIX}:"):
         raise EncoderMismatch(
             f"this memory was written with a model that was loaded from a folder or from the hub ({identity}), and where that "

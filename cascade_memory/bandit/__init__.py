@@ -1,17 +1,22 @@
 """The learning algorithms: numpy arrays in, numpy arrays out. This package handles no texts, cases or files."""
 
-from cascade_memory.bandit.credit import credit_all
-from cascade_memory.bandit.epsilon_mix import context_of
-from cascade_memory.bandit.exploration import UpperConfidence
-from cascade_memory.bandit.intervals import Interval
-from cascade_memory.bandit.light import LightPolicy
-from cascade_memory.bandit.neural_bandit import Schedule
-from cascade_memory.bandit.neural_linlogucb import NeuralLinLogUCB
-from cascade_memory.bandit.neural_logucb import NeuralLogUCB
-from cascade_memory.bandit.off_policy import Estimates, Logged, estimate
-from cascade_memory.bandit.rivals import LinLogUCB, NeuralLinUCB, ThompsonSampling
-from cascade_memory.bandit.similarity import FrozenHead, SimilarityPolicy, best_first, plain_choice
-from cascade_memory.bandit.uniform import UniformPolicy
+from typing import TYPE_CHECKING
+
+from cascade_memory.lazy import door
+
+if TYPE_CHECKING:
+    from cascade_memory.bandit.credit import credit_all
+    from cascade_memory.bandit.epsilon_mix import context_of
+    from cascade_memory.bandit.exploration import UpperConfidence
+    from cascade_memory.bandit.intervals import Interval
+    from cascade_memory.bandit.light import LightPolicy
+    from cascade_memory.bandit.neural_bandit import Schedule
+    from cascade_memory.bandit.neural_linlogucb import NeuralLinLogUCB
+    from cascade_memory.bandit.neural_logucb import NeuralLogUCB
+    from cascade_memory.bandit.off_policy import Estimates, Logged, estimate
+    from cascade_memory.bandit.rivals import LinLogUCB, NeuralLinUCB, ThompsonSampling
+    from cascade_memory.bandit.similarity import FrozenHead, SimilarityPolicy, best_first, plain_choice
+    from cascade_memory.bandit.uniform import UniformPolicy
 
 __all__ = [
     "Estimates",
@@ -34,3 +39,21 @@ __all__ = [
     "estimate",
     "plain_choice",
 ]
+
+__getattr__, __dir__ = door(
+    __name__,
+    {
+        "credit": "credit_all",
+        "epsilon_mix": "context_of",
+        "exploration": "UpperConfidence",
+        "intervals": "Interval",
+        "light": "LightPolicy",
+        "neural_bandit": "Schedule",
+        "neural_linlogucb": "NeuralLinLogUCB",
+        "neural_logucb": "NeuralLogUCB",
+        "off_policy": "Estimates Logged estimate",
+        "rivals": "LinLogUCB NeuralLinUCB ThompsonSampling",
+        "similarity": "FrozenHead SimilarityPolicy best_first plain_choice",
+        "uniform": "UniformPolicy",
+    },
+)

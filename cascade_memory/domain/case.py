@@ -11,7 +11,6 @@ from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.trajectory import Solution, solution_text
 from cascade_memory.domain.trust import named
 from cascade_memory.domain.validation import check_word
-from cascade_memory.looks.card import Card, Entry, Facts
 from cascade_memory.visible import as_moment, shown_visibly
 
 WHY = ("expired", "evicted")  # why a case was set aside
@@ -67,6 +66,8 @@ class Case:
         return fingerprint(self.id, self.query, self.solution, None, self.metadata, "hidden" if self.hidden else None)
 
     def _repr_html_(self) -> str:
+        from cascade_memory.looks.card import Card, Entry, Facts
+
         facts = [
             ("id", self.id),
             ("namespace", self.namespace),
@@ -98,6 +99,8 @@ class ExpiredCase:
     why: str = "expired"
 
     def _repr_html_(self) -> str:
+        from cascade_memory.looks.card import Card, Entry, Facts
+
         facts = [
             ("id", self.id),
             ("namespace", self.namespace),

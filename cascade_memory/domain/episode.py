@@ -15,7 +15,6 @@ from cascade_memory.domain.quoting import quoted
 from cascade_memory.domain.trajectory import Solution, Trajectory, solution_text
 from cascade_memory.domain.validation import check_word
 from cascade_memory.errors import InvalidInput, UnknownEpisode
-from cascade_memory.looks.card import Card, Entry, Facts
 from cascade_memory.visible import as_moment, shown_visibly
 
 Source: TypeAlias = Literal["host", "human", "env", "judge", "user", "agent"]
@@ -174,6 +173,8 @@ class Episode:
         return self.solution.answer if isinstance(self.solution, Trajectory) else self.solution
 
     def _repr_html_(self) -> str:
+        from cascade_memory.looks.card import Card, Entry, Facts
+
         judged = "none yet" if self.reward is None else f"{number(self.reward)}, from {self.source}"
         solution = "" if self.solution is None else solution_text(self.solution)
         reported = "" if self.reported is None else solution_text(self.reported)

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cascade_memory.domain.display import counted, number, shorten
-from cascade_memory.looks.card import Card, Grid, Notes
 from cascade_memory.visible import on_one_line, shown_visibly
 
 _NOTABLE = 0.05  # a record with a smaller effect than this is not mentioned
@@ -167,6 +166,8 @@ class Explanation:
         return "\n".join([self.summary, *table, *self._notes()])
 
     def _repr_html_(self) -> str:
+        from cascade_memory.looks.card import Card, Grid, Notes
+
         head = ("", "similarity", "utility", "uncertainty", "score", "query")
         return Card("Why", self.summary, [Grid(head, self._rows(), numbers=range(1, 5)), Notes(self._notes())]).html()
 

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.display import counted, moment, number
-from cascade_memory.looks.card import Card, Facts
 from cascade_memory.visible import shown_visibly
 
 # Why a step is blamed: its tool call failed, or a person refused the call.
@@ -133,6 +132,8 @@ class FailureWarning:
         return ", by its record" if self.state == "retired" else ""
 
     def _repr_html_(self) -> str:
+        from cascade_memory.looks.card import Card, Facts
+
         return Card("Warning", parts=[Facts([("id", self.id), *self.rows()])]).html()
 
 
@@ -151,6 +152,8 @@ class Advice:
         return self.text
 
     def _repr_html_(self) -> str:
+        from cascade_memory.looks.card import Card, Facts
+
         said = "the action must not be done" if self.locked else "the agent may do it anyway"
         facts = [("episode", self.episode_id), ("warning", self.warning.id), *self.warning.rows(), ("text", self.text)]
         return Card("Advice", said, [Facts(facts)]).html()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cascade_memory.domain.cost import Cost, Spent
 from cascade_memory.domain.display import counted, number, shorten
@@ -13,9 +13,11 @@ from cascade_memory.domain.explanation import Explanation
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.trajectory import Solution, Step, solution_text
 from cascade_memory.errors import InvalidInput, MemoryClosed
-from cascade_memory.looks.card import Card, Entry, Facts, Notes
 from cascade_memory.redaction.saying import warn
 from cascade_memory.visible import on_one_line, shown_visibly, visible
+
+if TYPE_CHECKING:
+    from cascade_memory.looks.card import Entry
 
 
 @shown_visibly
@@ -39,10 +41,14 @@ class RecalledCase:
 
     def entry(self) -> Entry:
         """Say how the case looks in a notebook."""
+        from cascade_memory.looks.card import Entry
+
         predicted = f"similarity {number(self.similarity)}, predicted success {number(self.utility)}"
         return Entry(self.query, solution_text(self.solution), predicted)
 
     def _repr_html_(self) -> str:
+        from cascade_memory.looks.card import Card, Facts
+
         facts = [("id", self.id), *((name, str(value)) for name, value in self.metadata.items())]
         return Card("Recalled case", parts=[self.entry(), Facts(facts)]).html()
 
@@ -253,6 +259,8 @@ class Recall:
         return f"Recall({state}, episode_id={visible(repr(self.episode_id))})"
 
     def _repr_html_(self) -> str:
+        from cascade_memory.looks.card import Card, Notes
+
         why = self.explain()
         notes = [why.summary, f"episode {self.episode_id}"]
         if self.error is not None:

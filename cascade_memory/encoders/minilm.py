@@ -5,6 +5,7 @@ The weights are those of a package (int8, 21 MB), or those that Chroma has fetch
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import threading
@@ -24,12 +25,15 @@ _SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"  # 
 _OF_CHROMA = (".cache", "chroma", "onnx_models", "all-MiniLM-L6-v2", "onnx", "model.onnx")  # below the user's home
 _VOCABULARY = Path(__file__).with_name("bert_uncased_vocabulary.txt")
 _MAX_TOKENS = 256
+_FEW = 4  # texts that the network as it is stored embeds sooner than the other is ready
 
 
 class MiniLMEmbedder(LoadsModel):
     """sentence-transformers/all-MiniLM-L6-v2 with int8 weights: mean pooling, unit length, 384 numbers, on one thread.
 
-    The weights are loaded, and checked against their hash, at the first use.
+    The weights are loaded, and checked against their hash, at the first use. They are stored as int8 and are multiplied fastest
+    as float32, which takes longer to prepare than all else. So a first recall uses the network as it is stored, while a thread
+    prepares the other one; their vectors differ by about 1e-7.
     """
 
     identity = f"all-MiniLM-L6-v2-int8@{_SHA256[:12]}"
@@ -38,10 +42,11 @@ class MiniLMEmbedder(LoadsModel):
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._network: _Network | None = None
+        self._as_stored: _Network | None = None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return unit vectors; a text is cut after 256 tokens."""
-        network = self._network or self._load()
+        network = self._network or (self._as_stored if len(texts) <= _FEW else None) or self._load()
         vectors = np.zeros((len(texts), self.dimension), np.float32)
         for row, text in enumerate(texts):  # a batch takes as long as its texts one by one
             with calculating():
@@ -53,12 +58,26 @@ class MiniLMEmbedder(LoadsModel):
         if self._network is None:
             self._load()
 
-    def _load(self) -> _Network:
+    def begin(self) -> None:
+        """Load the model so far that it embeds a few texts; a thread does the rest."""
         with self._lock:
-            if self._network is None:
+            if self._network is None and self._as_stored is None:
                 weights = self._weights()
                 with calculating():
+                    self._as_stored = _Network(weights, faster=False)
+                threading.Thread(target=self._finish, args=(weights,), name="cascade-memory-model", daemon=True).start()
+
+    def _finish(self, weights: bytes) -> None:
+        with contextlib.suppress(StoreCorrupt):  # whoever needs the faster network is told
+            self._load(weights)
+
+    def _load(self, weights: bytes | None = None) -> _Network:
+        with self._lock:
+            if self._network is None:
+                weights = weights or self._weights()
+                with calculating():
                     self._network = _Network(weights)
+                self._as_stored = None
             return self._network
 
     def _weights(self) -> bytes:
@@ -129,13 +148,15 @@ def _of_chroma() -> Path:
 class _Network:
     """The network, and the tokenizer of the uncased BERT models."""
 
-    def __init__(self, weights: bytes) -> None:
+    def __init__(self, weights: bytes, *, faster: bool = True) -> None:
         import onnxruntime
         from tokenizers import BertWordPieceTokenizer
 
         options: Any = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3  # errors
+        if not faster:
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         try:
             self._session: Any = onnxruntime.InferenceSession(weights, options, providers=["CPUExecutionProvider"])
         except Exception as error:

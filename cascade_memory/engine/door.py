@@ -26,7 +26,6 @@ from cascade_memory.domain.validation import (
 )
 from cascade_memory.engine.open_secrets import OpenSecrets
 from cascade_memory.errors import InvalidInput, RedactionFailed, StoreError
-from cascade_memory.redaction.fields import header_of, kind_of_value, may_name_secret, named_beside
 from cascade_memory.redaction.finding import find
 from cascade_memory.redaction.hints import may_hold_secret
 from cascade_memory.redaction.kinds import PASSWORD
@@ -297,6 +296,8 @@ class Incoming:
 
     def _named(self, name: str, value: Any, clean: Callable[[str], str]) -> Any:
         """Return a value of a mapping or a list: texts are clean, and what a name announces as a secret is one as a whole."""
+        from cascade_memory.redaction.fields import header_of, kind_of_value
+
         if isinstance(value, str):
             kind = kind_of_value(name, value)
             if kind is not None:
@@ -317,6 +318,8 @@ class Incoming:
         return value
 
     def _fields(self, name: str, fields: Mapping[str, Any], clean: Callable[[str], str]) -> dict[str, Any]:
+        from cascade_memory.redaction.fields import header_of, named_beside
+
         within = f"{name}: " if header_of(name) else ""
         beside = named_beside(fields)  # {"name": "DB_PASSWORD", "value": ...} says the same as {"DB_PASSWORD": ...}
         return {
@@ -358,6 +361,10 @@ def _fitting(given: Texts, clean: Texts) -> Texts:
 
 def _is_plain(metadata: Mapping[str, MetadataValue]) -> bool:
     """Say whether there is no secret in metadata; keys are mostly the same ones, so what they say is remembered."""
+    if not metadata:
+        return True
+    from cascade_memory.redaction.fields import may_name_secret  # at its first use: its patterns take long to compile
+
     return all(
         not may_name_secret(name) and (isinstance(value, (int, float)) or not may_hold_secret(_joined(value)))
         for name, value in metadata.items()

@@ -127,7 +127,7 @@ class Engine:
 
     def _load_model(self) -> None:
         if not self._prepared and isinstance(self.parts.embedder, LoadsModel):
-            self.parts.embedder.prepare()
+            self.parts.embedder.begin()
             self._prepared = True
 
     def namespace_state(self, namespace: str) -> NamespaceState:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from cascade_memory.bandit.neural_bandit import NeuralBandit, Schedule
-from cascade_memory.bandit.neural_linlogucb import NeuralLinLogUCB
 from cascade_memory.cycle.learn import learn
 from cascade_memory.domain.records import Change
 from cascade_memory.learning.columns import Columns
@@ -18,6 +17,9 @@ from cascade_memory.learning.ranker import Ranker
 from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.pair_encoder import Candidates, PairEncoder, TrainableEncoder
 from cascade_memory.ports.policy import Feedback, Floats, Policy, State
+
+if TYPE_CHECKING:
+    from cascade_memory.bandit.neural_linlogucb import NeuralLinLogUCB
 
 _ATTEMPTS = 3  # attempts to encode the pairs of one outcome
 

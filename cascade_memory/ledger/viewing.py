@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.episode import Episode
-from cascade_memory.domain.viewed import PastOutcome
 from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.database import Database
@@ -27,6 +26,9 @@ from cascade_memory.ledger.rows import (
     usable,
 )
 from cascade_memory.ports.ledger_viewing import StoredRecall
+
+if TYPE_CHECKING:
+    from cascade_memory.domain.viewed import PastOutcome
 
 # How each order is computed. The last is how new a case was times how often it was right: what eviction goes by as well.
 _ORDERS = {
@@ -181,6 +183,8 @@ def _recall(row: Sequence[Any]) -> StoredRecall:
 
 
 def _outcome(row: Sequence[Any]) -> PastOutcome:
+    from cascade_memory.domain.viewed import PastOutcome
+
     return PastOutcome(
         episode_id=row[0],
         value=row[1],

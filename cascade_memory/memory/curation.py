@@ -6,7 +6,7 @@ import itertools
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from cascade_memory.cycle.learn import WINDOW
 from cascade_memory.cycle.retain import new_case
@@ -26,8 +26,10 @@ from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.namespace_state import NamespaceState
 from cascade_memory.engine.undecided import proposal_record
 from cascade_memory.errors import InvalidInput, NamespaceForgotten, UnknownCase, UnknownEpisode
-from cascade_memory.insight.stats import Receipt
 from cascade_memory.memory.progress import progress_bar
+
+if TYPE_CHECKING:
+    from cascade_memory.insight.stats import Receipt
 
 _T = TypeVar("_T")
 
@@ -210,6 +212,8 @@ def forget(
         ids = _ids(() if case_ids is None else case_ids)
         keys = _keys(engine, ids, namespace_id, namespace)
         gone = forgetting.forget(namespace_id, keys, replace(action, subject=only(ids)), preview=dry_run)
+    from cascade_memory.insight.stats import Receipt
+
     receipt = Receipt(**gone, stale=stale, brought_back=back, made_after=copies)
     if dry_run:
         return receipt

@@ -19,31 +19,30 @@ from cascade_memory.domain.trust import check_channel
 from cascade_memory.domain.validation import check_id, check_namespace, check_reward
 from cascade_memory.engine.door import Incoming
 from cascade_memory.errors import CascadeError, InvalidInput
-from cascade_memory.insight.report import Report
-from cascade_memory.insight.stats import Health, Receipt, Stats
-from cascade_memory.looks.card import Card, Facts, Notes
-from cascade_memory.memory import curation
 from cascade_memory.memory.bound import Bound, stored_at, warned
-from cascade_memory.memory.cases import Cases
-from cascade_memory.memory.data import Data
 from cascade_memory.memory.ending import Ending
-from cascade_memory.memory.episodes import Episodes
 from cascade_memory.memory.explaining import explained
 from cascade_memory.memory.passed_wrongly import message_for
-from cascade_memory.memory.review import Review
-from cascade_memory.memory.self_report import health_of, report_on, stats_of
-from cascade_memory.memory.session import Session
-from cascade_memory.memory.sources import Sources
 from cascade_memory.memory.threads import in_reward_thread, in_thread
 from cascade_memory.memory.ticketing import admitted
 from cascade_memory.memory.warming import warmed
-from cascade_memory.memory.warnings import Warnings
 from cascade_memory.visible import visible
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_NOUNS = {"cases": Cases, "episodes": Episodes, "review": Review, "sources": Sources, "warnings": Warnings, "data": Data}
+    from cascade_memory.insight.report import Report
+    from cascade_memory.insight.stats import Health, Receipt, Stats
+    from cascade_memory.memory.cases import Cases
+    from cascade_memory.memory.data import Data
+    from cascade_memory.memory.episodes import Episodes
+    from cascade_memory.memory.review import Review
+    from cascade_memory.memory.session import Session
+    from cascade_memory.memory.sources import Sources
+    from cascade_memory.memory.warnings import Warnings
+
+# Nouns, and what else a recall does without, are imported at their first use: most of a process's first recall are imports.
+_NOUNS = ("cases", "episodes", "review", "sources", "warnings", "data")
 
 
 @explained
@@ -149,6 +148,8 @@ class Memory(Bound):
         min_trust: str | None = None,
     ) -> Session:
         """Recall for a task and reward it at the end of a ``with`` or ``async with`` block; see ``Session``."""
+        from cascade_memory.memory.session import Session
+
         return Session(self, self.episodes.begin(query, k=k, where=where, metadata=metadata, min_trust=min_trust))
 
     # -- reward ----------------------------------------------------------------------------------------------------------
@@ -309,6 +310,8 @@ class Memory(Bound):
         agent needs ``source="user"`` or "agent": the default has the highest trust, and no record or quarantine of its actor
         holds it back.
         """
+        from cascade_memory.memory import curation
+
         engine, name, source = self._open(), self._new_in(), check_source(source)
         by, door = self._by(), engine.parts.door
 
@@ -376,6 +379,8 @@ class Memory(Bound):
         >>> [case.solution for case in memory.cases.all()]
         ['fridge']
         """
+        from cascade_memory.memory import curation
+
         name, wanted = self._namespace, Wanted.of(by_actor, by_channel, since, until)
         return curation.forget(
             self._open(),
@@ -408,42 +413,58 @@ class Memory(Bound):
     @property
     def cases(self) -> Cases:
         """What is stored: to list, search, pin and hide."""
+        from cascade_memory.memory.cases import Cases
+
         return Cases._of(self)
 
     @property
     def episodes(self) -> Episodes:
         """The tasks that were asked: how they went, and what was shown for them."""
+        from cascade_memory.memory.episodes import Episodes
+
         return Episodes._of(self)
 
     @property
     def review(self) -> Review:
         """What people decide about episodes, the log of it, and undo."""
+        from cascade_memory.memory.review import Review
+
         return Review._of(self)
 
     @property
     def sources(self) -> Sources:
         """Those who wrote what is stored: what is known of them, quarantine, and tickets."""
+        from cascade_memory.memory.sources import Sources
+
         return Sources._of(self)
 
     @property
     def warnings(self) -> Warnings:
         """Warnings of known failures: to ask before an action, and to decide about."""
+        from cascade_memory.memory.warnings import Warnings
+
         return Warnings._of(self)
 
     @property
     def data(self) -> Data:
         """The folder or the database as a whole: export, import, backup, upkeep."""
+        from cascade_memory.memory.data import Data
+
         return Data._of(self)
 
     # -- looking ---------------------------------------------------------------------------------------------------------
 
     def stats(self, *, everywhere: bool = False) -> Stats:
         """Count the cases, episodes and so on of the namespace in which this memory acts, or of all with ``everywhere``."""
+        from cascade_memory.memory.self_report import stats_of
+
         own = self._namespace == self._own_namespace
         return stats_of(self._open(), self._namespace, everywhere=everywhere, own=own)
 
     def health(self) -> Health:
         """Report failures that did not raise an exception, and how far Chroma is behind."""
+        from cascade_memory.memory.self_report import health_of
+
         return health_of(self._open())
 
     def report(self, *, everywhere: bool = False) -> Report:
@@ -458,6 +479,8 @@ class Memory(Bound):
         >>> memory.report()
         Report(1 episode, lift unknown)
         """
+        from cascade_memory.memory.self_report import report_on
+
         return report_on(self._open(), self._namespace, everywhere=everywhere)
 
     # -- opening and closing ---------------------------------------------------------------------------------------------
@@ -483,8 +506,8 @@ class Memory(Bound):
 
         def __getattr__(self, name: str) -> Any:
             """Raise with a message that says what to pass, if a framework looks for this, or where the verb is now."""
-            noun = next((noun for noun, verbs in _NOUNS.items() if not name.startswith("_") and hasattr(verbs, name)), None)
-            at = "" if noun is None else f": memory.{noun}.{name} is it"
+            nouns = () if name.startswith("_") else (noun for noun in _NOUNS if hasattr(type(getattr(self, noun)), name))
+            at = next((f": memory.{noun}.{name} is it" for noun in nouns), "")
             raise AttributeError(message_for(type(self), name) + at)
 
     def __enter__(self) -> Self:
@@ -506,6 +529,8 @@ class Memory(Bound):
         return visible(f"CascadeMemory({stored_at(self._engine)}, {counted(cases, 'case')}, namespace={self._namespace!r})")
 
     def _repr_html_(self) -> str:
+        from cascade_memory.looks.card import Card, Facts, Notes
+
         if self._closed.is_set:
             return Card("CascadeMemory", "closed").html()
         health = self.health()

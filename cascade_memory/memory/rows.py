@@ -9,7 +9,6 @@ from typing import Any, Generic, TypeVar
 
 from cascade_memory.domain.display import shorten
 from cascade_memory.domain.trajectory import Trajectory, solution_text
-from cascade_memory.looks.card import Card, Grid
 from cascade_memory.visible import as_moment
 
 Row = TypeVar("Row")
@@ -78,6 +77,8 @@ class Rows(Generic[Row]):
         return "\n  ".join([f"{self._name}: {said}", *("  ".join(_cells(row).values()) or repr(row) for row in rows)])
 
     def _repr_html_(self) -> str:
+        from cascade_memory.looks.card import Card, Grid
+
         rows, said = self._look()
         cells = [_cells(row) for row in rows]
         return Card(self._name, said, [Grid(list(cells[0]), [list(one.values()) for one in cells])] if cells else []).html()

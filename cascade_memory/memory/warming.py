@@ -12,6 +12,8 @@ def warmed(engine: Engine, namespace: str, *, wait: bool) -> None:
     """Load them now; without ``wait``, on a thread, and only if there is a model to load."""
 
     def load() -> None:
+        if isinstance(engine.parts.embedder, LoadsModel):
+            engine.parts.embedder.prepare()
         engine.load(namespace)
         engine.embed(["warm"])
 

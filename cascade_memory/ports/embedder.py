@@ -53,3 +53,7 @@ class LoadsModel:
     def prepare(self) -> None:
         """Load the model."""
         raise NotImplementedError
+
+    def begin(self) -> None:
+        """Load at least what the first recall needs; what makes later ones faster may follow on a thread."""
+        self.prepare()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.episode import Episode
-from cascade_memory.domain.viewed import PastOutcome
+
+if TYPE_CHECKING:
+    from cascade_memory.domain.viewed import PastOutcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -85,6 +85,26 @@ def test_a_text_has_one_vector_whatever_is_embedded_beside_it():
     assert embedder.embed([]).shape == (0, 384)
 
 
+def test_a_first_recall_does_not_wait_for_the_network_that_later_ones_use():
+    embedder = minilm.MiniLMEmbedder()
+    embedder.begin()
+    as_stored = embedder._as_stored
+    assert as_stored is not None
+    first = np.stack([as_stored.vector(text) for text in _TEXTS])
+    whole = embedder.embed(_TEXTS)  # of many texts, which wait for the thread
+    assert embedder._as_stored is None
+    np.testing.assert_allclose(first, whole, atol=1e-6)
+    embedder.begin()
+    assert embedder._as_stored is None
+    np.testing.assert_array_equal(embedder.embed(_TEXTS[:1]), whole[:1])
+
+
+def test_a_damaged_file_is_refused_before_the_first_recall_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    package_in(tmp_path, monkeypatch, packaged().read_bytes()[:-1] + b" ")
+    with pytest.raises(StoreCorrupt, match="reinstall the package"):
+        minilm.MiniLMEmbedder().begin()
+
+
 def test_neither_pytorch_nor_transformers_nor_chroma_is_imported_for_it():
     program = (
         "import sys; from cascade_memory.encoders.minilm import MiniLMEmbedder as M; M().embed(['a']); print(*sys.modules)"

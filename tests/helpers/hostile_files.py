@@ -17,7 +17,7 @@ from inside import engine_of
 from intensity import times
 
 from cascade_memory.assembly import folder as assembled
-from cascade_memory.assembly.rankers import resolve_ranker
+from cascade_memory.assembly.ranker_choice import resolve_ranker
 from cascade_memory.bandit.similarity import SimilarityPolicy
 from cascade_memory.domain.exposure import Exposure
 from cascade_memory.encoders.hashing import HashingEmbedder

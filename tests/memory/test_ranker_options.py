@@ -8,7 +8,8 @@ import pytest
 from inside import state_of
 
 from cascade_memory import CascadeMemory
-from cascade_memory.assembly.rankers import BY_NAME, light, neural_linlogucb, resolve_ranker
+from cascade_memory.assembly.ranker_choice import resolve_ranker
+from cascade_memory.assembly.rankers import BY_NAME, light, neural_linlogucb
 from cascade_memory.bandit.exploration import UpperConfidence
 from cascade_memory.errors import InvalidInput
 

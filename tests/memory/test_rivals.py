@@ -7,7 +7,7 @@ import pytest
 from inside import state_of
 
 from cascade_memory import CascadeMemory
-from cascade_memory.assembly import rankers
+from cascade_memory.assembly import rankers, resolve_ranker
 from cascade_memory.errors import InvalidInput
 
 LEARNING = ("neural-linlogucb", "linlogucb", "neural-logucb", "neural-linucb", "thompson")
@@ -98,7 +98,7 @@ def test_a_function_may_say_who_is_credited():
 
 def test_every_name_resolves():
     for name in rankers.BY_NAME:
-        assert rankers.resolve_ranker(name, hindsight=True).name
+        assert resolve_ranker(name, hindsight=True).name
 
 
 @pytest.mark.slow

@@ -53,11 +53,22 @@ def test_importing_and_using_a_memory_in_ram_loads_nothing_heavy():
     assert not _loaded(use) & set(_HEAVY)
 
 
+_LATER = ("redaction.assignments", "redaction.fields", "looks.card", "insight.report", "memory.review", "bandit.rivals")
+_USE_ALL = "m.report(); next(m.review.audit(), None); m._repr_html_(); from cascade_memory import rankers; import asyncio, numpy.ma"
+_MODULES = 278
+
+
 def test_a_recall_loads_nothing_that_it_does_not_need():
     use = "from cascade_memory import CascadeMemory; m = CascadeMemory(embedder='hashing'); m.add('a', 'b'); m.recall('a c')"
-    slow = {"asyncio", "numpy.ma", "cascade_memory.redaction.assignments"}  # 15, 5 and 20 ms of a first recall of 600
+    slow = {"asyncio", "numpy.ma"}  # 15 and 5 ms of a first recall of 600
+    slow |= {f"cascade_memory.{name}" for name in _LATER}  # 90 ms
     assert not _loaded(use) & slow - _loaded("import numpy")  # numpy 1 loads numpy.ma itself
-    assert slow <= _loaded(f"{use}; m.add('password: Tr0ub4dor', 'x'); import asyncio, numpy.ma")
+    assert slow <= _loaded(f"{use}; m.add('password: Tr0ub4dor', 'x', metadata={{'a': 'b'}}); {_USE_ALL}")
+
+
+def test_a_recall_needs_no_more_modules_than_it_did():
+    use = "from cascade_memory import CascadeMemory; m = CascadeMemory(embedder='hashing'); m.add('a', 'b'); m.recall('a c')"
+    assert len([name for name in _loaded(use) if name.startswith("cascade_memory")]) <= _MODULES
 
 
 def test_importing_costs_no_more_than_numpy_and_a_half():

@@ -48,7 +48,9 @@ class Fault:
 
 
 FAULTS = (
-    Fault("assembly/rankers.py", "if not known and not _names_a_model(ranker):", "if not known and _names_a_model(ranker):"),
+    Fault(
+        "assembly/ranker_choice.py", "if not known and not _names_a_model(ranker):", "if not known and _names_a_model(ranker):"
+    ),
     Fault("assembly/mirror.py", "ledger.facts.set(_IDENTITY, uuid.uuid4().hex[:12])", "pass"),
     Fault(
         "bandit/ranking_head.py",
