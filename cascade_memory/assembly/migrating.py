@@ -11,6 +11,7 @@ from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.ledger.postgres import migration, steps
 from cascade_memory.ledger.postgres.explained import explain, place_of
 from cascade_memory.ledger.postgres.pool import connected
+from cascade_memory.ledger.postgres.shape import shape_of
 
 
 def migrate(url: str) -> tuple[int | None, int]:
@@ -22,7 +23,7 @@ def migrate(url: str) -> tuple[int | None, int]:
 def script_for(url: str) -> str:
     """Return the statements that this database needs."""
     with _connected(url) as connection:
-        return steps.script(migration.version_of(connection))
+        return steps.script(migration.version_of(connection), shape_of(connection))
 
 
 @interruptible

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from cascade_memory import __version__
+from cascade_memory import __version__, capabilities
 from cascade_memory.cli import bench, data, demo, review, serve, show, sources, warnings
 from cascade_memory.cli.arguments import Parser, refusal
 from cascade_memory.cli.groups import Commands
@@ -31,7 +31,7 @@ def parser() -> argparse.ArgumentParser:
     root = Parser(prog="cascade-memory", description="A case memory that learns from outcomes.", epilog=_MORE)
     root.add_argument("--version", action="version", version=f"cascade-memory {__version__}")
     groups = Commands(root, "group")
-    for each in (demo, show, review, sources, warnings, data, serve, bench):
+    for each in (demo, show, review, sources, warnings, *capabilities.parts("commands"), data, serve, bench):
         each.add(groups)
     return root
 

@@ -13,14 +13,16 @@ from cascade_memory.lazy import door
 if TYPE_CHECKING:
     from cascade_memory.inspector.running import Inspector, Listening, inspect, run
     from cascade_memory.inspector.site import app
+    from cascade_memory.inspector.view import Missing, Rendered, View
 
-__all__ = ["Inspector", "Listening", "app", "inspect", "run"]
+__all__ = ["Inspector", "Listening", "Missing", "Rendered", "View", "app", "inspect", "run"]
 
 __getattr__, __dir__ = door(
     __name__,
     {
         "running": "Inspector Listening inspect run",
         "site": "app",
+        "view": "Missing Rendered View",
     },
     optional=("starlette", "jinja2", "uvicorn"),
     remedy='which the extra "inspector" installs: pip install "cascade-memory[inspector]"',

@@ -14,6 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from cascade_memory import Trajectory
+from cascade_memory.capabilities import parts
 from cascade_memory.domain import Solution, number, solution_text
 from cascade_memory.visible import shortened, visible
 
@@ -146,8 +147,9 @@ def _count(value: float) -> str:
 
 def environment() -> Environment:
     """Make the templates: they escape by themselves, and refuse names that are not given."""
+    of_capabilities = (Path(str(part.__file__)).parent / "templates" for part in parts("pages"))
     made = Environment(
-        loader=FileSystemLoader(HERE / "templates"),
+        loader=FileSystemLoader([HERE / "templates", *of_capabilities]),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=marked,

@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from cascade_memory import CascadeMemory
+from cascade_memory.capabilities import parts
 from cascade_memory.domain import check_actor, check_reward
 from cascade_memory.errors import (
     CascadeError,
@@ -51,6 +52,7 @@ PAGES: dict[str, Page] = {
     "audit": actions.audit,
     "forget": actions.preview,
     "about": pages_episodes.about,
+    **{name: page for part in parts("pages") for name, page in part.PAGES.items()},
 }
 _TABS = (
     ("cases", "Cases"),
@@ -60,6 +62,7 @@ _TABS = (
     ("learning", "Learning"),
     ("health", "Health"),
     ("audit", "Audit log"),
+    *(tab for part in parts("pages") for tab in part.TABS),
 )
 _BELONGS = {"case": "cases", "episode": "episodes", "warning": "warnings"}
 _AT_ONCE = 2  # pages that are made at the same time: agents come first

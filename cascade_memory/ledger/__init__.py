@@ -8,12 +8,35 @@ from typing import TYPE_CHECKING
 from cascade_memory.lazy import door
 
 if TYPE_CHECKING:
+    from cascade_memory.ledger.database import Connection
+    from cascade_memory.ledger.declaring import BLOB, INTEGER, REAL, TEXT, Column, Index, Table, between, one_of, whole
+    from cascade_memory.ledger.observer import Observer, Standing
     from cascade_memory.ledger.sqlite import SQLiteLedger
 
-# The names that the benchmark, the contract tests and the inspector use. A module is imported at the first use of its names.
+# What a capability needs to declare its tables, and to hear of a transaction.
+__all__ = [
+    "BLOB",
+    "INTEGER",
+    "REAL",
+    "TEXT",
+    "Column",
+    "Connection",
+    "Index",
+    "Observer",
+    "Standing",
+    "Table",
+    "between",
+    "one_of",
+    "whole",
+]
+
+# The benchmark, the contract tests and the inspector use the ledger itself. A module is imported at the first use of its names.
 __getattr__, __dir__ = door(
     __name__,
     {
+        "database": "Connection",
+        "declaring": "BLOB INTEGER REAL TEXT Column Index Table between one_of whole",
+        "observer": "Observer Standing",
         "sqlite": "SQLiteLedger",
     },
 )

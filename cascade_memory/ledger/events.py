@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from cascade_memory import capabilities
 from cascade_memory.ledger.failures import Warnings
 from cascade_memory.ledger.observer import Observer
 
-OBSERVERS: tuple[Observer, ...] = (Warnings(),)
+_OF_CAPABILITIES: list[Observer] = [part.OBSERVER for part in capabilities.parts("tables") if hasattr(part, "OBSERVER")]
+OBSERVERS: tuple[Observer, ...] = (Warnings(), *_OF_CAPABILITIES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
+from cascade_memory import capabilities
 from cascade_memory.domain import trust
 from cascade_memory.domain.actions import KINDS
 from cascade_memory.domain.case import WHY
@@ -333,6 +334,8 @@ EVENT = Table(
     ),
 )
 
+# The tables of capabilities: a ledger that was made without one of them gets it when it is opened.
+ADDED: tuple[Table, ...] = tuple(table for part in capabilities.parts("tables") for table in part.TABLES)
 # Each after those that it refers to: in this order rows are copied, and in the other one they are deleted.
 TABLES: tuple[Table, ...] = (
     *(
@@ -351,5 +354,6 @@ TABLES: tuple[Table, ...] = (
     ),
     *(EXPIRED, EXPIRED_VECTOR, ADDITION, FIELD, EXPIRED_FIELD, OUTCOME_FIELD, ADDITION_FIELD, EPISODE_FIELD),
     *(ACTION, CHANGE, EVENT, *WARNING_TABLES),
+    *ADDED,
 )
 STATEMENTS = tuple(statement for table in TABLES for statement in table.statements)  # what creates them, in SQLite

@@ -17,7 +17,7 @@ from cascade_memory.domain.validation import GREATEST
 from cascade_memory.errors import StoreCorrupt
 from cascade_memory.ledger.declaring import Table
 from cascade_memory.ledger.facts import check_needed
-from cascade_memory.ledger.schema import SCHEMA_VERSION, STATEMENTS, TABLES
+from cascade_memory.ledger.schema import ADDED, SCHEMA_VERSION, STATEMENTS, TABLES
 from cascade_memory.ledger.upgrade import STEPS
 
 # By kind and name: the table, and the words of the statement; none for an index that SQLite makes from a constraint.
@@ -57,11 +57,12 @@ def check_structure(connection: sqlite3.Connection, version: int, path: str) -> 
             f"{path} does not have the structure of a cascade-memory ledger ({error}); restore it from a backup"
         ) from error
     expected = _expected()
+    found = _with_added(found, expected[0])
     if found not in expected:
         wrong = ", ".join(min((_differences(found, one) for one in expected), key=len)[:3])
         raise StoreCorrupt(
-            f"{path} does not have the structure of a cascade-memory ledger: {wrong}. Somebody has changed it: undo that "
-            "change, or restore a backup that you trust"
+            f"{path} does not have the structure of a cascade-memory ledger: {wrong}. Somebody has changed it, or a "
+            "version with other capabilities has made it: undo that, use that version, or restore a backup that you trust"
         )
     for number in ends:
         if type(number) is not int or not 1 <= number <= GREATEST:
@@ -125,6 +126,12 @@ def _expected() -> tuple[Structure, ...]:
         if {**fresh, **as_grown} not in found:
             found.append({**fresh, **as_grown})
     return tuple(found)
+
+
+def _with_added(found: Structure, fresh: Structure) -> Structure:
+    """Return a structure with the tables of capabilities that the ledger lacks: it gets them in a moment."""
+    lacking = {table.name for table in ADDED if ("table", table.name) not in found}
+    return {**{key: made for key, made in fresh.items() if made[0] in lacking}, **found}
 
 
 def _structure(rows: Iterable[_Statement]) -> Structure:

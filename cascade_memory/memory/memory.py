@@ -6,6 +6,7 @@ import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
+from cascade_memory.capabilities import CAPABILITIES, verbs_of
 from cascade_memory.domain.actions import check_actor
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.display import counted, shorten
@@ -31,6 +32,7 @@ from cascade_memory.visible import visible
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from cascade_memory.capabilities import Nouns
     from cascade_memory.insight.report import Report
     from cascade_memory.insight.stats import Health, Receipt, Stats
     from cascade_memory.memory.cases import Cases
@@ -41,12 +43,15 @@ if TYPE_CHECKING:
     from cascade_memory.memory.sources import Sources
     from cascade_memory.memory.warnings import Warnings
 
+else:
+    Nouns = object  # ``__getattr__`` finds the nouns of capabilities
+
 # Nouns, and what else a recall does without, are imported at their first use: most of a process's first recall are imports.
 _NOUNS = ("cases", "episodes", "review", "sources", "warnings", "data")
 
 
 @explained
-class Memory(Bound):
+class Memory(Bound, Nouns):
     """A case memory that learns from outcomes. Use ``cascade_memory.CascadeMemory``, which assembles one."""
 
     @property
@@ -505,10 +510,16 @@ class Memory(Bound):
     if not TYPE_CHECKING:  # type checkers would take every name for one that exists
 
         def __getattr__(self, name: str) -> Any:
-            """Raise with a message that says what to pass, if a framework looks for this, or where the verb is now."""
+            """Return the noun of a capability; else raise and say what to pass, if a framework looks for it, or where it is."""
+            if name in CAPABILITIES:
+                return verbs_of(name)._of(self)
             nouns = () if name.startswith("_") else (noun for noun in _NOUNS if hasattr(type(getattr(self, noun)), name))
             at = next((f": memory.{noun}.{name} is it" for noun in nouns), "")
             raise AttributeError(message_for(type(self), name) + at)
+
+    def __dir__(self) -> list[str]:
+        """List what is for users, with the nouns of capabilities."""
+        return [*super().__dir__(), *CAPABILITIES]
 
     def __enter__(self) -> Self:
         """Use the memory in a ``with`` block that closes it."""

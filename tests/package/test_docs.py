@@ -15,6 +15,7 @@ import sys
 from importlib.metadata import metadata
 from pathlib import Path
 
+import jinja2
 import pytest
 from pages import FENCE, PAGES, PROJECT, Block, blocks
 
@@ -99,6 +100,8 @@ def run_block(block: Block, place: str, names: dict[str, object]) -> None:
         run_commands(block.code, place)
     elif block.language == "json":
         json.loads(block.code)
+    elif block.language == "html":
+        jinja2.Environment(autoescape=True).parse(block.code)
     else:
         pytest.fail(f"{place}: a block of language {block.language!r} is run by nothing")
 

@@ -54,8 +54,10 @@ def test_importing_and_using_a_memory_in_ram_loads_nothing_heavy():
 
 
 _LATER = ("redaction.assignments", "redaction.fields", "looks.card", "insight.report", "memory.review", "bandit.rivals")
-_USE_ALL = "m.report(); next(m.review.audit(), None); m._repr_html_(); from cascade_memory import rankers; import asyncio, numpy.ma"
-_MODULES = 278
+_USE_ALL = (
+    "m.report(); next(m.review.audit(), None); m._repr_html_(); from cascade_memory import rankers; import asyncio, numpy.ma"
+)
+_MODULES = 279
 
 
 def test_a_recall_loads_nothing_that_it_does_not_need():
@@ -83,7 +85,7 @@ def test_importing_costs_no_more_than_numpy_and_a_half():
     assert seconds("cascade_memory") <= 1.5 * seconds("numpy")
 
 
-_LONGER = {"memory.py": 550}  # the class that users see; most of it says what each verb does
+_LONGER = {"memory.py": 560}  # the class that users see; most of it says what each verb does
 
 
 def test_no_file_is_longer_than_a_reader_s_patience():

@@ -11,6 +11,7 @@ from cascade_memory.errors import SchemaTooNew, StoreCorrupt, StoreError, StoreU
 from cascade_memory.ledger.postgres import steps
 from cascade_memory.ledger.postgres.schema import SCHEMA
 from cascade_memory.ledger.postgres.shape import Shape, differences, expected, shape_of
+from cascade_memory.ledger.schema import ADDED
 
 _BUSY = "SET LOCAL lock_timeout = '30s'"
 _SHOWN = 3  # differences that a message names
@@ -22,7 +23,7 @@ def migrate(connection: psycopg.Connection[Any]) -> int | None:
     Return the version that was there before; None if there was nothing.
     """
     before = version = version_of(connection)
-    while version != steps.VERSION:
+    while version != steps.VERSION or _added(connection) is not None:
         version = _step(connection)
     wrong = differences(shape_of(connection))
     if wrong:
@@ -61,6 +62,10 @@ def _number(connection: psycopg.Connection[Any], found: Shape) -> int:
     return int(row[0])
 
 
+def _added(connection: psycopg.Connection[Any]) -> str | None:
+    return steps.added_to(shape_of(connection)) if ADDED else None
+
+
 def _step(connection: psycopg.Connection[Any]) -> int | None:
     """Do the next step, unless somebody else has just done it; return the version from which the next one begins."""
     try:
@@ -68,9 +73,9 @@ def _step(connection: psycopg.Connection[Any]) -> int | None:
             connection.execute(_BUSY)
             connection.execute(steps.ONE_AT_A_TIME)  # type: ignore[arg-type]
             version = version_of(connection)
-            if version == steps.VERSION:
+            step = _added(connection) if version == steps.VERSION else steps.step_after(version)
+            if version == steps.VERSION and step is None:
                 return version
-            step = steps.step_after(version)
             if step is None:
                 raise StoreCorrupt(
                     f"the schema {SCHEMA} in {_place(connection)} has version {version}, from which no step leads to "
@@ -79,7 +84,7 @@ def _step(connection: psycopg.Connection[Any]) -> int | None:
             if version is None:
                 _check_encoding(connection)
             connection.execute(step)  # type: ignore[arg-type]
-            return steps.VERSION if version is None else version + 1
+            return steps.VERSION if version in (None, steps.VERSION) else version + 1
     except errors.InsufficientPrivilege as error:
         raise StoreUnwritable(
             f"the role {connection.info.user!r} has no rights to make or change the schema {SCHEMA} in {_place(connection)}: "

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from cascade_memory.ledger import upgrade
 from cascade_memory.ledger.postgres.dialect import defined
 from cascade_memory.ledger.postgres.schema import OWN_TABLES, SCHEMA
-from cascade_memory.ledger.schema import SCHEMA_VERSION, STATEMENTS
+from cascade_memory.ledger.schema import ADDED, SCHEMA_VERSION, STATEMENTS
 
 VERSION = SCHEMA_VERSION
 ONE_AT_A_TIME = f"SELECT pg_advisory_xact_lock({0x43415344})"  # for those who migrate; it ends with the transaction
@@ -49,13 +51,22 @@ def step_after(version: int | None) -> str | None:
     return f"{step.rstrip().rstrip(';')};\n{_NEW_GENERATION}UPDATE {SCHEMA}.version SET number = {version + 1};\n"
 
 
-def script(version: int | None) -> str:
+def added_to(there: Collection[str]) -> str | None:
+    """Return the statements for the tables of capabilities that a schema of the present version lacks; None if it has all."""
+    lacking = [statement for table in ADDED if table.name not in there for statement in table.statements]
+    return f"{defined(lacking).rstrip().rstrip(';')};\n{_NEW_GENERATION}" if lacking else None
+
+
+def script(version: int | None, there: Collection[str] = ()) -> str:
     """Return what psql has to run after a version, a transaction per step: each runs completely or not at all.
+
+    ``there`` are the tables that a schema has already.
 
     >>> print(script(VERSION), end="")
     -- The schema cascade_memory has the present version 8 already: there is nothing to do.
     """
-    if version == VERSION:
+    added = None if version is None else added_to(there)
+    if version == VERSION and added is None:
         return f"-- The schema {SCHEMA} has the present version {VERSION} already: there is nothing to do.\n"
     parts = [
         f'-- The schema of cascade-memory, version {VERSION}. Save it as migrate.sql, and run: psql --file migrate.sql "URL"\n'
@@ -63,6 +74,8 @@ def script(version: int | None) -> str:
     while version != VERSION and (step := step_after(version)) is not None:
         parts.append(f"BEGIN;\n{ONE_AT_A_TIME};\n{_guard(version)}{step}COMMIT;\n")
         version = VERSION if version is None else version + 1
+    if added is not None:
+        parts.append(f"BEGIN;\n{ONE_AT_A_TIME};\n{added}COMMIT;\n")
     return "\n".join([*parts, _GRANTS])
 
 

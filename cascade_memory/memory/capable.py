@@ -1,0 +1,65 @@
+"""The base class of ``memory.<name>`` of a capability: what its verbs may use of a memory."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+from cascade_memory.domain.validation import check_id, check_text
+from cascade_memory.errors import InvalidInput, UnknownCase, UnknownEpisode
+from cascade_memory.ledger.core import SQLLedger
+from cascade_memory.ledger.database import Connection, Database
+from cascade_memory.memory.bound import Bound
+
+
+class Capable(Bound):
+    """A noun whose rows stand in tables of its own.
+
+    Decorate the class with ``explained``, so that its verbs explain rows that somebody has edited. Statements are written for
+    SQLite, with a question mark for each parameter; a database runs a translation.
+    """
+
+    def _reading(self) -> AbstractContextManager[Connection]:
+        """Return a block in which statements may read; all that was acknowledged before is there."""
+        self._caught_up()
+        return self._database().read()
+
+    def _writing(self) -> AbstractContextManager[Connection]:
+        """Return a block that is one transaction: on disk when it ends, and undone if an error leaves it."""
+        self._caught_up()
+        return self._database().write(durable=True)
+
+    def _in_namespace(self) -> int:
+        """Return the number of the namespace in which this memory acts; 0 if nothing was stored there yet."""
+        return self._namespace_id()
+
+    def _key_of_case(self, tx: Connection, case_id: object) -> int:
+        """Return the key of a case of this namespace; raise ``UnknownCase``."""
+        key = self._key(tx, "cases", check_id(case_id, "case_id"))
+        if key is None:
+            raise UnknownCase(f"there is no case {case_id!r} in namespace {self._namespace!r}")
+        return key
+
+    def _key_of_episode(self, tx: Connection, episode_id: object) -> int:
+        """Return the key of an episode of this namespace; raise ``UnknownEpisode``."""
+        key = self._key(tx, "episode", check_id(episode_id, "episode_id"))
+        if key is None:
+            raise UnknownEpisode(f"there is no episode {episode_id!r} in namespace {self._namespace!r}")
+        return key
+
+    def _said(self, text: object, name: str, limit: int) -> str:
+        """Check a text that somebody gives; return it as it may be stored, with placeholders for secrets."""
+        return self._open().parts.door.record().text(check_text(text, name, limit))
+
+    def _actor_now(self) -> str | None:
+        """Return who acts; a name that holds a secret is refused."""
+        return self._who(self._open().parts.door.record())
+
+    def _key(self, tx: Connection, table: str, one: str) -> int | None:
+        found = tx.execute(f"SELECT key FROM {table} WHERE id = ? AND namespace = ?", (one, self._namespace_id())).fetchone()
+        return None if found is None else int(found[0])
+
+    def _database(self) -> Database:
+        ledger = self._open().parts.ledger
+        if not isinstance(ledger, SQLLedger):
+            raise InvalidInput(f"memory.{type(self).__name__.lower()} needs a ledger in SQL, not {type(ledger).__name__}")
+        return ledger.connections
