@@ -23,7 +23,7 @@ def load(package: str, name: str, homes: Mapping[str, str], *, optional: Collect
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in optional:
             raise
-        raise MissingExtra(f"{package}.{name} needs {error.name}, {remedy}") from error
+        raise MissingExtra(f"{name} needs the package {error.name}, {remedy}") from error
 
 
 def door(

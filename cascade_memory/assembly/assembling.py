@@ -19,6 +19,7 @@ from cascade_memory.engine.embedding import stored_embedder
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.parts import Parts
 from cascade_memory.errors import InvalidInput
+from cascade_memory.learning.ranker import Ranker
 from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.solution_matcher import SolutionMatcher
@@ -38,6 +39,9 @@ def assemble(place: Place, settings: Settings, made: list[Engine]) -> None:
 
     The engine is put into ``made`` before its threads begin: whoever is interrupted can close it.
     """
+    if place.is_new:  # what cannot be had is refused before anything is made
+        resolve_embedder(settings.embedder, None)
+        _ranker(settings)
     ledger, parts = place.ledger(), None
     try:
         parts = place.complete(replace(_parts(ledger, settings), place=str(place)), settings)
@@ -75,13 +79,7 @@ def _parts(ledger: Ledger, settings: Settings) -> Parts:
     return Parts(
         ledger=ledger,
         embedder=embedder,
-        ranker=resolve_ranker(
-            settings.ranker,
-            hindsight=hindsight,
-            shared=settings.policy_scope == "shared",
-            credit=settings.credit,
-            options=settings.ranker_options,
-        ),
+        ranker=_ranker(settings),
         shadow=resolve_shadow(settings.shadow, hindsight=hindsight, credit=settings.credit),
         fallback=SimilarityPolicy(),
         matcher=_matcher(settings.matcher),
@@ -93,6 +91,16 @@ def _parts(ledger: Ledger, settings: Settings) -> Parts:
         door=Door(settings.redact),
         index=lambda dimension, _: TieredIndex(dimension),
         snapshots=SnapshotStore(None),
+    )
+
+
+def _ranker(settings: Settings) -> Ranker:
+    return resolve_ranker(
+        settings.ranker,
+        hindsight=settings.matcher is not None,
+        shared=settings.policy_scope == "shared",
+        credit=settings.credit,
+        options=settings.ranker_options,
     )
 
 

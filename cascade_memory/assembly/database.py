@@ -45,6 +45,11 @@ class Database:
         parts = conninfo_to_dict(self._url)
         return "postgresql " + " ".join(f"{name}={parts[name]}" for name in sorted(parts.keys() - _SECRET))
 
+    @property
+    def is_new(self) -> bool:
+        """No: it makes no files here, and only the server knows whether it has tables."""
+        return False
+
     def check_there(self) -> None:
         """Raise if there is no memory."""
         if not PostgresLedger.exists(self._url):

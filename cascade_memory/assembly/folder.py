@@ -45,6 +45,11 @@ class Folder:
         """The real path."""
         return os.path.realpath(self.path)
 
+    @property
+    def is_new(self) -> bool:
+        """Whether there is no memory yet."""
+        return not (self.path / LEDGER).is_file()
+
     def check_there(self) -> None:
         """Raise if there is no memory."""
         check_there(self.path)
@@ -118,7 +123,9 @@ def ledger_path(folder: Path) -> Path:
     try:
         make_folder(folder)
     except OSError as error:
-        raise StoreUnwritable(f"cannot make the folder {folder}: {error}; choose a path that can be written") from error
+        raise StoreUnwritable(
+            f"cannot make the folder {folder}: {error.strerror or error}; choose a path that can be written"
+        ) from error
     path = folder / LEDGER
     if (folder / SNAPSHOTS).is_symlink():  # never write or delete where somebody else may have pointed a link
         raise StoreCorrupt(

@@ -28,6 +28,11 @@ class Place(Protocol):
         """The same for each way to name this place."""
         ...
 
+    @property
+    def is_new(self) -> bool:
+        """Whether opening it would make files here."""
+        ...
+
     def check_there(self) -> None:
         """Raise if there is no memory, since a mistyped name must not create a new one."""
         ...

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from cascade_memory.assembly.light_ranker import light
 from cascade_memory.bandit.credit import CREDITS, Credit
 from cascade_memory.domain.quoting import quoted
-from cascade_memory.errors import InvalidInput
+from cascade_memory.errors import InvalidInput, MissingExtra
 from cascade_memory.learning.ranker import Ranker
 
 _DEFAULT = ("auto", "light")
@@ -51,6 +53,7 @@ def resolve_ranker(
     if ranker in CREDITED or not known:
         given["credit"] = resolve_credit(credit)
     if not known:
+        _check_there(ranker)
         return cross_encoder(ranker, **given)
     if ranker in _DEFAULT:
         given |= {"hindsight": hindsight, "shared": shared}
@@ -90,6 +93,16 @@ def resolve_shadow(shadow: str | Ranker | None, *, hindsight: bool, credit: str 
             "Choose one that needs no texts, such as 'light', 'similarity' or 'neural-linlogucb'"
         )
     return ranker
+
+
+def _check_there(model: str) -> None:
+    """Refuse a cross-encoder that cannot be loaded, now and not at the first recall, which would hide the error."""
+    if model.startswith((".", "/", "~")) and not Path(model).is_dir():
+        raise InvalidInput(
+            f"ranker: there is no folder {model!r}; name the folder of a reranker, or owner/name on the Hugging Face hub"
+        )
+    if importlib.util.find_spec("torch") is None or importlib.util.find_spec("transformers") is None:
+        raise MissingExtra('a cross-encoder needs the extra "cross-encoder": pip install "cascade-memory[cross-encoder]"')
 
 
 def _names_a_model(ranker: object) -> bool:

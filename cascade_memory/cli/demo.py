@@ -11,28 +11,34 @@ from cascade_memory.cli.targets import check_picture
 from cascade_memory.domain.display import counted
 from cascade_memory.errors import InvalidInput, MissingExtra
 
+_PICTURE = "cascade-demo.png"
+
 
 def add(groups: Commands) -> None:
     """Add the command, which is in no group."""
     command = groups.command("demo", demo, "compare no memory, similarity and CASCADE on a synthetic stream")
     command.add_argument("--tasks", type=int, default=400, help="length of the stream (default 400)")
     command.add_argument("--seed", type=int, default=0)
-    command.add_argument("--plot", default="cascade-demo.png", metavar="FILE", help="the file for the picture")
+    command.add_argument("--plot", metavar="FILE", help=f"the file for the picture (default {_PICTURE})")
 
 
 def demo(options: argparse.Namespace) -> int:
     """Play the demo."""
     from cascade_memory.evaluation.demo import MISLED, ZERO_SHOT, plot_demo, run_demo
+    from cascade_memory.looks.figure import need_matplotlib
 
     if options.tasks < 10:
         raise InvalidInput("--tasks must be at least 10")
-    check_picture(options.plot, "--plot")
+    wanted = _PICTURE if options.plot is None else options.plot
+    check_picture(wanted, "--plot")
+    if options.plot is not None:
+        need_matplotlib("a picture")  # without the option it is left out, and a line says so
     with LiveDemo(options.tasks, quiet=options.json) as live:
         result = run_demo(options.tasks, options.seed, live.update)
     rates = result.rates()
-    plot: str | None = options.plot
+    plot: str | None = wanted
     try:
-        plot_demo(result, Path(options.plot))
+        plot_demo(result, Path(wanted))
     except MissingExtra as missing:
         plot = None
         if not options.json:

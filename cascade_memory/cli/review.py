@@ -97,7 +97,7 @@ def audit(options: argparse.Namespace) -> int:
         return 0
     for entry in found:
         print_record(entry.id, _fields(entry))
-    print(f"{len(found)} entries")
+    print("1 entry" if len(found) == 1 else f"{len(found):,} entries")
     return 0
 
 

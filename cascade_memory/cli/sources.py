@@ -51,7 +51,7 @@ def list_(options: argparse.Namespace) -> int:
         }
         print_record(by_whom(one.actor, one.channel), fields)
     more = "; --json lists all" if len(found) > _SHOWN else ""
-    print(f"{len(found):,} sources{more}")
+    print(f"{counted(len(found), 'source')}{more}")
     return 0
 
 

@@ -93,7 +93,10 @@ def _bound(host: str, port: int) -> socket.socket:
         bound.bind((host, port))
     except (OSError, OverflowError) as error:
         bound.close()
-        raise InvalidInput(f"cannot listen on {host}:{port}: {error}; choose another with --host and --port") from error
+        raise InvalidInput(
+            f"cannot listen on {host}, port {port} ({getattr(error, 'strerror', None) or error}): pass another port with "
+            "--port, or stop the program that uses it"
+        ) from error
     return bound
 
 

@@ -171,6 +171,11 @@ class Table:
         return next((column.name for column in self.columns if column.key and column.counts), None)
 
     @functools.cached_property
+    def dated(self) -> str | None:
+        """The column that says when a row was written."""
+        return next((column.name for column in self.columns if column.dated), None)
+
+    @functools.cached_property
     def is_of_a_namespace(self) -> bool:
         """Whether its rows say to which namespace they belong."""
         return any(column.of == ("namespace",) for column in self.columns)

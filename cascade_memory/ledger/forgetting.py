@@ -19,7 +19,7 @@ from cascade_memory.ledger.events import OBSERVERS
 from cascade_memory.ledger.naming import Named, Naming, by_episode, by_ids, by_source, by_where
 from cascade_memory.ledger.others_episodes import forget_outcomes
 from cascade_memory.ledger.recalls import count_use, shown_to
-from cascade_memory.ledger.rows import KEYS, fetched_for
+from cascade_memory.ledger.rows import KEYS, executed_for, fetched_for
 from cascade_memory.ledger.undoing import Undoing
 from cascade_memory.ledger.verifications import reconsider, verified_by
 
@@ -69,6 +69,9 @@ def forget(
         _add(gone, forget_outcomes(connection, named.outcomes, again))
     if named.decisions:  # now that the cases are there again that it hid, and then corrected
         gone["decisions"] = take_back(connection, namespace, named.decisions, by)
+    for table, keys in named.rows:
+        owned.delete_with(connection, table, sorted(keys))
+        executed_for(connection, f"DELETE FROM {table} WHERE key IN ({KEYS})", sorted(keys))
     for addition in named.additions:
         owned.delete_with(connection, "addition", [addition])
         connection.execute("DELETE FROM addition WHERE key = ?", (addition,))

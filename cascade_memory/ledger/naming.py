@@ -9,9 +9,11 @@ from typing import Any
 from cascade_memory.domain.provenance import Wanted
 from cascade_memory.ledger.coming_back import coming_back, decisions_of
 from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.declaring import Table
 from cascade_memory.ledger.filters import ADDITIONS, CASES, EPISODES, EXPIRED_CASES, OUTCOMES, Filtered, compile_where
 from cascade_memory.ledger.provenance import conditions
 from cascade_memory.ledger.rows import KEYS, fetched_for
+from cascade_memory.ledger.schema import ADDED
 
 # Outcomes with whose they are: one that nobody named reported belongs to whoever asked.
 _REPORTED = """SELECT key, episode, judged FROM (
@@ -43,6 +45,7 @@ class Named:
     reopened: frozenset[int] = frozenset()
     verified: frozenset[int] = frozenset()
     decisions: tuple[str, ...] = ()
+    rows: tuple[tuple[str, frozenset[int]], ...] = ()  # keys of other tables that say who wrote their rows
 
 
 def by_ids(connection: Connection, keys: Sequence[int]) -> Named:
@@ -102,4 +105,11 @@ def by_source(connection: Connection, namespace: int, wanted: Wanted) -> Named:
         reopened=frozenset(episode for _, episode, current in others if current),
         verified=frozenset(case for _, case in coming_back(connection, outcomes) if case is not None),
         decisions=tuple(decisions_of(connection, namespace, wanted)),
+        rows=tuple((table.name, keys(table.name, table.dated or "")) for table in ADDED if _may_be_of(table, wanted)),
     )
+
+
+def _may_be_of(table: Table, wanted: Wanted) -> bool:
+    """Say whether a row of a capability's table says all that is asked: who wrote it, through which door, and when."""
+    asked = {"channel": wanted.channel, "trust": wanted.trust, table.dated or "?": wanted.since or wanted.until}
+    return "actor" in table.names and all(name in table.names for name, value in asked.items() if value is not None)

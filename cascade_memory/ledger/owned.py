@@ -13,6 +13,7 @@ from cascade_memory.ledger.declaring import Table
 from cascade_memory.ledger.rows import KEYS, executed_for
 from cascade_memory.ledger.schema import TABLES
 
+_WHEREVER = ("cases", "expired")
 _BY_NAME = {table.name: table for table in TABLES}
 
 
@@ -23,6 +24,14 @@ def _below(owner: str, chosen: str) -> Iterator[tuple[str, str, str]]:
             where = f"{table.owner.name} {chosen}"
             yield from _below(table.name, f"IN (SELECT {table.keys[0]} FROM {table.name} WHERE {where})")
             yield table.name, table.counted, where
+
+
+def _kept(table: Table) -> Iterator[tuple[str, str]]:
+    """Yield (table, what chooses its rows) for what belongs to cases wherever these are."""
+    of_them = f"cases_key IN ({KEYS}) {{}}"
+    for name, _, where in _below(table.name, f"IN (SELECT key FROM {table.name} WHERE {of_them})"):
+        yield name, where
+    yield table.name, of_them
 
 
 def _in_namespace(table: Table) -> str:
@@ -71,6 +80,10 @@ DATED = tuple((table.name, column.name) for table in TABLES for column in table.
 OF_CASES = tuple(table.name for table in TABLES if "cases_key" in table.names and table.column("cases_key").of != ("cases",))
 
 
+# What goes with a case only when that is set aside no more, with all that belongs to it; first what belongs to others.
+_ANYWHERE = tuple(one for table in TABLES if table.owner is not None and table.owner.of == _WHEREVER for one in _kept(table))
+
+
 def count_with(connection: Connection, owner: str, key: int) -> dict[str, int]:
     """Count what would be deleted with a row, by the declared names."""
     counts = {counted: (table, where.replace(KEYS, "?")) for table, counted, where in _BELONGING[owner] if counted}
@@ -83,6 +96,16 @@ def delete_with(connection: Connection, owner: str, keys: Sequence[object]) -> N
     """Delete all that belongs to rows of a table, and to nothing else, but not these rows."""
     for table, _, where in _BELONGING[owner]:
         executed_for(connection, f"DELETE FROM {table} WHERE {where}", keys)
+
+
+def delete_of_cases(connection: Connection, owner: str, keys: Sequence[object], condition: str = "") -> None:
+    """Delete all that belongs to cases, or to those set aside.
+
+    What belongs to a case wherever that is, such as who added it by hand, goes only if the case meets the condition.
+    """
+    delete_with(connection, owner, keys)
+    for table, where in _ANYWHERE:
+        executed_for(connection, f"DELETE FROM {table} WHERE {where.format(condition)}", keys)
 
 
 def delete_namespace(connection: Connection, namespace: int) -> Counter[str]:

@@ -27,6 +27,7 @@ _RECORD = {
 }
 _NOTE = "INSERT INTO change (namespace, kind, ref, id) VALUES (?, ?, ?, ?)"
 _KEPT = "IN (SELECT key FROM expired)"
+_REMOVE = f"DELETE FROM expired WHERE key IN ({KEYS})"
 
 
 def put_aside(connection: Connection, keys: Sequence[int], why: str, at: float, until: float) -> set[int]:
@@ -64,8 +65,7 @@ def take_away(connection: Connection, keys: Sequence[int], kind: str | None, *, 
     """
     rows = fetched_for(connection, f"SELECT key, namespace, solution, id FROM cases WHERE key IN ({KEYS})", keys)
     gone = [row[0] for row in rows]
-    owned.delete_with(connection, "cases", gone)
-    _drop_additions(connection, gone, f"AND cases_key NOT {_KEPT}")
+    owned.delete_of_cases(connection, "cases", gone, f"AND cases_key NOT {_KEPT}")
     executed_for(connection, f"DELETE FROM cases WHERE key IN ({KEYS})", gone)
     executed_for(
         connection,
@@ -181,8 +181,8 @@ def remove_aside(connection: Connection, keys: Sequence[int]) -> list[tuple[int,
     ]
     if gone:
         there = [key for key, _ in gone]
-        _drop_additions(connection, there)
-        _remove_rows(connection, there)
+        owned.delete_of_cases(connection, "expired", there)
+        executed_for(connection, _REMOVE, there)
         for one in OBSERVERS:
             one.on_case_gone(connection, there, "lost")
     return gone
@@ -191,7 +191,7 @@ def remove_aside(connection: Connection, keys: Sequence[int]) -> list[tuple[int,
 def _remove_rows(connection: Connection, keys: Sequence[int]) -> None:
     """Delete them, but not who added them by hand."""
     owned.delete_with(connection, "expired", keys)
-    executed_for(connection, f"DELETE FROM expired WHERE key IN ({KEYS})", keys)
+    executed_for(connection, _REMOVE, keys)
 
 
 def displace(connection: Connection, namespace: int, pair: str, case_id: str) -> None:
@@ -200,13 +200,6 @@ def displace(connection: Connection, namespace: int, pair: str, case_id: str) ->
         "SELECT key FROM expired WHERE (namespace = ? AND pair = ?) OR id = ?", (namespace, pair, case_id)
     ).fetchall()
     remove_aside(connection, [key for (key,) in rows])
-
-
-def _drop_additions(connection: Connection, keys: Sequence[int], condition: str = "") -> None:
-    """Delete the records of who added these cases by hand."""
-    mine = f"cases_key IN ({KEYS}) {condition}"
-    executed_for(connection, f"DELETE FROM addition_field WHERE addition IN (SELECT key FROM addition WHERE {mine})", keys)
-    executed_for(connection, f"DELETE FROM addition WHERE {mine}", keys)
 
 
 def uncount(connection: Connection, keys: Sequence[int], value: float) -> None:

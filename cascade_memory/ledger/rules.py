@@ -149,7 +149,7 @@ def _alone(check: Callable[[Any], object]) -> Rule:
 
 QUERY, NAME, ACTOR, NOTE = map(_alone, (check_query, check_namespace, check_known_actor, check_note))
 METADATA, COUNTS = map(_alone, (metadata_of, counts_of))
-NAMESPACE = whole(1, LAST_NAMESPACE)
+NAMESPACE, ID = whole(1, LAST_NAMESPACE), check_id
 SHARE = between(-_TOLERANCE, 1.0 + _TOLERANCE)
 VECTOR = Column("vector", BLOB)  # ``unit_vector`` is its rule, which needs the ledger's dimension
 SOLUTION = (

@@ -336,6 +336,7 @@ EVENT = Table(
 
 # The tables of capabilities: a ledger that was made without one of them gets it when it is opened.
 ADDED: tuple[Table, ...] = tuple(table for part in capabilities.parts("tables") for table in part.TABLES)
+assert not any(table.counted for table in ADDED), "what a capability lost is in no receipt: leave counted= out"
 # Each after those that it refers to: in this order rows are copied, and in the other one they are deleted.
 TABLES: tuple[Table, ...] = (
     *(

@@ -23,7 +23,7 @@ class Nested:
 
     def of(self, owner: str, key: int) -> dict[str, list[dict[str, Any]]]:
         """Return what belongs to a row of a table, by the names of an export."""
-        return {table.nested: self._rows(table, key) for table in _NESTED if _column(table).of == (owner,)}
+        return {table.nested: self._rows(table, key) for table in _NESTED if owner in _column(table).of}
 
     def _rows(self, table: Table, key: int) -> list[dict[str, Any]]:
         if key not in self._owners[table.name]:
@@ -38,7 +38,7 @@ class Nested:
 
 def insert(connection: Connection, owner: str, key: int, namespace: int, record: Mapping[str, Any]) -> None:
     """Store what the record of an imported row says of rows that belong to it; each is checked."""
-    for table in (one for one in _NESTED if _column(one).of == (owner,)):
+    for table in (one for one in _NESTED if owner in _column(one).of):
         for one in a_list(record.get(table.nested, []), table.nested):
             given = an_object(one, f"one of {table.nested}")
             row = {name: _stored(table, name, given[name]) for name in table.travelling}

@@ -96,8 +96,8 @@ class Verbs:
         stats = self.memory.stats()
         if stats.reported:
             return (
-                "No case is stored yet. Until a person confirms it on the host (cascade-memory review pending FOLDER), nothing "
-                f"is shown of what agents said: {counted(stats.reported, 'report')} so far. Solve the task on your own."
+                f"No case is stored yet. {counted(stats.reported, 'report')} of agents must first be confirmed by a person on "
+                "the host (cascade-memory review pending FOLDER); until then, nothing of it is shown. Solve the task yourself."
             )
         if stats.warnings and not self.read_only:
             return (

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
+from typing import Any
 
-from cascade_memory.domain.validation import check_id, check_text
+from cascade_memory.domain.validation import check_id, check_text, check_whole
 from cascade_memory.errors import InvalidInput, UnknownCase, UnknownEpisode
 from cascade_memory.ledger.core import SQLLedger
 from cascade_memory.ledger.database import Connection, Database
+from cascade_memory.ledger.declaring import Table
+from cascade_memory.ledger.rows import usable
 from cascade_memory.memory.bound import Bound
 
 
@@ -47,8 +51,32 @@ class Capable(Bound):
         return key
 
     def _said(self, text: object, name: str, limit: int) -> str:
-        """Check a text that somebody gives; return it as it may be stored, with placeholders for secrets."""
-        return self._open().parts.door.record().text(check_text(text, name, limit))
+        """Check a text that somebody gives; return it as it may be stored, with placeholders for secrets.
+
+        A placeholder may be longer than its secret, so what is beyond the limit then is cut off.
+        """
+        return self._open().parts.door.record().text(check_text(text, name, limit))[:limit]
+
+    def _id(self, value: object, name: str) -> str:
+        """Check an id that somebody passes."""
+        return check_id(value, name)
+
+    def _limited(self, limit: object) -> int:
+        """Check how many rows somebody asks for: 1 or more."""
+        return check_whole(limit, "limit", 1)
+
+    def _fitting(self, table: Table, rows: Iterable[Sequence[Any]], columns: Sequence[str]) -> list[dict[str, Any]]:
+        """Return rows that were read, as mappings, without those that somebody has edited so that they break a rule.
+
+        ``columns`` are the names of what was read; those that the table has are checked by its rules.
+        """
+
+        def read(row: Sequence[Any]) -> dict[str, Any]:
+            one = dict(zip(columns, row, strict=True))
+            table.check_values(one, [name for name in columns if name in table.names])
+            return one
+
+        return usable(rows, read)
 
     def _actor_now(self) -> str | None:
         """Return who acts; a name that holds a secret is refused."""

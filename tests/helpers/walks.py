@@ -90,6 +90,9 @@ def walks(folder: Path) -> dict[str, Walk]:
     from cascade_memory.langchain import CascadeMemory
 
     memory = CascadeMemory(folder, embedder="hashing", learn="inline", deadline=None, reward_fn=lambda episode: 1.0)
+    other = cascade_memory.CascadeMemory(embedder="hashing")
+    other.forget(other.add("cool an egg", "put it into the fridge"))  # what is imported at its first use is loaded now
+    other.close()
     found: dict[str, list[Walk]] = {}
     for round_ in range(4):
         for number in range(5):

@@ -32,7 +32,6 @@ class Rows:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             self.rows, self._end = _whole_rows(path) if path.exists() else ([], 0)
         except OSError as error:
             raise InvalidInput(f"cannot keep rows in {path}: {error}. Name another file") from error
@@ -71,6 +70,7 @@ class Rows:
             )
         self.check_declared(row, row.get("declared", {}))
         line = json.dumps(row, ensure_ascii=False).encode() + b"\n"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         self._end = append_after(self.path, self._end, line)
         self.rows.append(row)
 

@@ -1,0 +1,1 @@
+"""Notes that people pin to cases."""
