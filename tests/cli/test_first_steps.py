@@ -122,3 +122,38 @@ def test_a_folder_is_named_with_or_without_an_option(tmp_path: Path, capsys):
     for words in (["serve", "mcp", str(tmp_path / "memory")], ["serve", "mcp", "--path", str(tmp_path / "memory")]):
         assert parser().parse_args(words).path == str(tmp_path / "memory")
     assert parser().parse_args(["serve", "mcp"]).path is None
+
+
+@pytest.mark.parametrize("ranker", ["auto", "./reranker"])
+def test_nothing_is_made_of_a_memory_that_cannot_be_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranker: str):
+    missing = MissingExtra("no weights here")
+
+    def no_embedder() -> object:
+        raise missing
+
+    if ranker == "auto":
+        monkeypatch.setattr("cascade_memory.assembly.embedders.default_embedder", no_embedder)
+    with pytest.raises((MissingExtra, InvalidInput), match=r"no weights here|there is no folder './reranker'"):
+        CascadeMemory(tmp_path / "memory", ranker=ranker)
+    assert not (tmp_path / "memory").exists()
+
+
+def test_a_cross_encoder_without_its_extra_is_refused_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, package=None: None)
+    with pytest.raises(MissingExtra, match=r'pip install "cascade-memory\[cross-encoder\]"'):
+        CascadeMemory(tmp_path / "memory", embedder="hashing", ranker="owner/reranker")
+    assert not (tmp_path / "memory").exists()
+
+
+def test_a_picture_that_is_asked_for_and_cannot_be_drawn(tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main(["demo", "--tasks", "20", "--plot", str(tmp_path / "picture.png")]) == 1
+    out, error = capsys.readouterr()
+    assert 'pip install "cascade-memory[plot]"' in error
+    assert not out
+
+
+def test_a_benchmark_that_is_refused_makes_no_folder(tmp_path: Path, capsys):
+    error = said(capsys, "bench", "run", "--tasks", "no-such-task", "--out", tmp_path / "results" / "rows.jsonl")
+    assert "no-such-task" in error
+    assert not (tmp_path / "results").exists()
