@@ -16,15 +16,26 @@ import functools
 import importlib
 import importlib.util
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 # In this order they hear of a transaction, and people see their commands and pages.
-CAPABILITIES: tuple[str, ...] = ()
+CAPABILITIES: tuple[str, ...] = (
+    "review",
+    "sources",
+    "warnings",
+)
 
 if TYPE_CHECKING:
+    from cascade_memory.capabilities.review.verbs import Review
+    from cascade_memory.capabilities.sources.verbs import Sources
+    from cascade_memory.capabilities.warnings.verbs import Warnings
 
     class Nouns:
         """What type checkers see at ``memory.<name>``: a line for each capability."""
+
+        review: Review
+        sources: Sources
+        warnings: Warnings
 
 
 @functools.cache
@@ -38,8 +49,18 @@ def parts(module: str) -> tuple[ModuleType, ...]:
     return tuple(importlib.import_module(name) for name in names if importlib.util.find_spec(name) is not None)
 
 
-def verbs_of(capability: str) -> type:
-    """Return the class of its noun."""
-    module = importlib.import_module(f"{__name__}.{capability}.verbs")
-    found: type = getattr(module, capability.title().replace("_", ""))
-    return found
+class Noun:
+    """``memory.<name>``, as an attribute of the class of memories; the verbs are imported at its first use."""
+
+    def __init__(self, capability: str) -> None:
+        self._capability = capability
+
+    def __get__(self, memory: Any, kind: type) -> Any:
+        """Return the noun of a memory; of the class, return this."""
+        return self if memory is None else self.verbs._of(memory)
+
+    @functools.cached_property
+    def verbs(self) -> Any:
+        """The class of the noun."""
+        module = importlib.import_module(f"{__name__}.{self._capability}.verbs")
+        return getattr(module, self._capability.title().replace("_", ""))

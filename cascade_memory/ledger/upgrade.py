@@ -150,9 +150,12 @@ def upgrade(connection: sqlite3.Connection, version: int) -> None:
     new = lacking(connection)
     if version == SCHEMA_VERSION and not new:
         return
-    steps = (statement for step in range(version, SCHEMA_VERSION) for statement in STEPS[step])
-    for statement in (*steps, *(statement for table in new for statement in table.statements)):
-        connection.execute(statement)
+    for step in range(version, SCHEMA_VERSION):
+        for statement in STEPS[step]:
+            connection.execute(statement)
+    for table in new:
+        for statement in table.statements:
+            connection.execute(statement)
     begin_generation(connection)
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 

@@ -15,10 +15,10 @@ from cascade_memory.llama_index.noted_steps import NotedSteps
 from cascade_memory.runs.ending import fail_open
 
 if TYPE_CHECKING:
+    from cascade_memory.capabilities.warnings.verbs import Warnings
     from cascade_memory.domain.failure_warning import Advice
     from cascade_memory.domain.trajectory import Step
     from cascade_memory.memory.memory import Memory
-    from cascade_memory.memory.warnings import Warnings
 
 # The episode of the running code and its namespace; None if no case was recalled there.
 Here: TypeAlias = Callable[[], "tuple[str, str | None] | None"]

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from cascade_memory.capabilities import CAPABILITIES, verbs_of
+from cascade_memory.capabilities import CAPABILITIES, Noun
 from cascade_memory.domain.actions import check_actor
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.display import counted, shorten
@@ -38,16 +38,13 @@ if TYPE_CHECKING:
     from cascade_memory.memory.cases import Cases
     from cascade_memory.memory.data import Data
     from cascade_memory.memory.episodes import Episodes
-    from cascade_memory.memory.review import Review
     from cascade_memory.memory.session import Session
-    from cascade_memory.memory.sources import Sources
-    from cascade_memory.memory.warnings import Warnings
 
 else:
-    Nouns = object  # ``__getattr__`` finds the nouns of capabilities
+    Nouns = object  # see the end of this file
 
 # Nouns, and what else a recall does without, are imported at their first use: most of a process's first recall are imports.
-_NOUNS = ("cases", "episodes", "review", "sources", "warnings", "data")
+_NOUNS = ("cases", "episodes", *CAPABILITIES, "data")
 
 
 @explained
@@ -430,27 +427,6 @@ class Memory(Bound, Nouns):
         return Episodes._of(self)
 
     @property
-    def review(self) -> Review:
-        """What people decide about episodes, the log of it, and undo."""
-        from cascade_memory.memory.review import Review
-
-        return Review._of(self)
-
-    @property
-    def sources(self) -> Sources:
-        """Those who wrote what is stored: what is known of them, quarantine, and tickets."""
-        from cascade_memory.memory.sources import Sources
-
-        return Sources._of(self)
-
-    @property
-    def warnings(self) -> Warnings:
-        """Warnings of known failures: to ask before an action, and to decide about."""
-        from cascade_memory.memory.warnings import Warnings
-
-        return Warnings._of(self)
-
-    @property
     def data(self) -> Data:
         """The folder or the database as a whole: export, import, backup, upkeep."""
         from cascade_memory.memory.data import Data
@@ -510,16 +486,10 @@ class Memory(Bound, Nouns):
     if not TYPE_CHECKING:  # type checkers would take every name for one that exists
 
         def __getattr__(self, name: str) -> Any:
-            """Return the noun of a capability; else raise and say what to pass, if a framework looks for it, or where it is."""
-            if name in CAPABILITIES:
-                return verbs_of(name)._of(self)
+            """Raise with a message that says what to pass, if a framework looks for this, or where the verb is now."""
             nouns = () if name.startswith("_") else (noun for noun in _NOUNS if hasattr(type(getattr(self, noun)), name))
             at = next((f": memory.{noun}.{name} is it" for noun in nouns), "")
             raise AttributeError(message_for(type(self), name) + at)
-
-    def __dir__(self) -> list[str]:
-        """List what is for users, with the nouns of capabilities."""
-        return [*super().__dir__(), *CAPABILITIES]
 
     def __enter__(self) -> Self:
         """Use the memory in a ``with`` block that closes it."""
@@ -552,3 +522,7 @@ class Memory(Bound, Nouns):
             [Facts(self.stats().rows()), Notes(notes)],
             state="" if health.ok else "bad",
         ).html()
+
+
+for _capability in CAPABILITIES:
+    setattr(Memory, _capability, Noun(_capability))

@@ -16,12 +16,12 @@ from cascade_memory.runs.delegating import after_runs, awaited_after_runs, await
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from cascade_memory.capabilities.review.verbs import Review
+    from cascade_memory.capabilities.sources.verbs import Sources
+    from cascade_memory.capabilities.warnings.verbs import Warnings
     from cascade_memory.memory.cases import Cases
     from cascade_memory.memory.data import Data
     from cascade_memory.memory.episodes import Episodes
-    from cascade_memory.memory.review import Review
-    from cascade_memory.memory.sources import Sources
-    from cascade_memory.memory.warnings import Warnings
 
 
 class Adapter(SaysWhatToPass):

@@ -27,14 +27,14 @@ WRITES = {
     "cases.add": {"memory/curation.py": "checked"},
     "cases.evict": {"engine/namespace_state.py": "no text"},
     "actions.flag": {"memory/cases.py": "no text"},
-    "actions.replace": {"memory/review.py": "correct"},
-    "actions.undo": {"memory/review.py": "no text"},
+    "actions.replace": {"capabilities/review/verbs.py": "correct"},
+    "actions.undo": {"capabilities/review/verbs.py": "no text"},
     "archive.load": {"memory/transfer.py": "cleaned"},
     "archive.copy_to": {"memory/backup.py": "a copy"},
     "episodes.finish": {"memory/ending.py": "finish"},
     "forgetting.forget_source": {"memory/curation.py": "outcomes that count again, each made of a Judgement"},
     "episodes.close": {"memory/episodes.py": "no text", "memory/ending.py": "no text"},
-    "warnings.decide": {"memory/warnings.py": "advise", "engine/warning_desk.py": "what distil wrote"},
+    "warnings.decide": {"capabilities/warnings/verbs.py": "advise", "engine/warning_desk.py": "what distil wrote"},
     "warnings.note_check": {"engine/warning_desk.py": "no text"},
     "warnings.keep_newest": {"engine/warning_desk.py": "no text"},
 }
@@ -139,11 +139,11 @@ def test_what_carries_texts_inwards_is_made_in_few_places():
         for one in calls:
             made.setdefault(one.rpartition(".")[2], set()).add(name)
     assert made[RecallRequest.__name__] == {"memory/bound.py"}
-    assert made[Judgement.__name__] == {"memory/bound.py", "memory/review.py"}
+    assert made[Judgement.__name__] == {"memory/bound.py", "capabilities/review/verbs.py"}
     assert made[RecallRecord.__name__] == {"engine/decision.py", "engine/undecided.py"}
     assert made[Settlement.__name__] == {"engine/settling.py"}
     assert made[NewCase.__name__] == {"cycle/retain.py"}
-    assert made["new_case"] == {"cycle/retain.py", "memory/curation.py", "memory/review.py"}
+    assert made["new_case"] == {"cycle/retain.py", "memory/curation.py", "capabilities/review/verbs.py"}
 
 
 def test_loggers_and_warnings_come_from_one_place():

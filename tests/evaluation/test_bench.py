@@ -223,7 +223,7 @@ def test_where_no_rows_can_be_kept_it_is_said(out, streams, tmp_path, capsys):
     (tmp_path / "taken").write_text("a file, not a folder")
     wanted = ["--tasks", "rca", "--methods", "zero-shot", "--seeds", "1", "--jobs", "1", "--data", str(streams)]
     assert main(["bench", "run", *wanted, "--out", str(tmp_path / out)]) == 2
-    assert "Name another file" in capsys.readouterr().err
+    assert "name another file" in capsys.readouterr().err.lower()
 
 
 def test_the_table_pairs_seeds_and_waits_for_both(streams):

@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 
 from cascade_memory import CascadeMemory
+from cascade_memory.capabilities.review.verbs import Review
+from cascade_memory.capabilities.sources.verbs import Sources
+from cascade_memory.capabilities.warnings.verbs import Warnings
 from cascade_memory.cycle.recall import recall
 from cascade_memory.domain.actions import check_known_actor
 from cascade_memory.engine.engine import Engine
@@ -20,9 +23,6 @@ from cascade_memory.memory.bound import Bound
 from cascade_memory.memory.cases import Cases
 from cascade_memory.memory.data import Data
 from cascade_memory.memory.episodes import Episodes
-from cascade_memory.memory.review import Review
-from cascade_memory.memory.sources import Sources
-from cascade_memory.memory.warnings import Warnings
 from cascade_memory.ports.pair_encoder import Query
 from cascade_memory.ports.policy import Slate
 from cascade_memory.runs.adapter import Adapter

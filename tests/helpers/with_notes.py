@@ -11,9 +11,9 @@ from pathlib import Path
 PROJECT = Path(__file__).parents[2]
 EXAMPLE = PROJECT / "examples" / "capability"
 THE_THREE_LINES = (
-    ("CAPABILITIES: tuple[str, ...] = ()\n", 'CAPABILITIES: tuple[str, ...] = ("notes",)\n'),
+    ('    "warnings",\n)\n', '    "warnings",\n    "notes",\n)\n'),
     ("if TYPE_CHECKING:\n", "if TYPE_CHECKING:\n    from cascade_memory.capabilities.notes.verbs import Notes\n"),
-    ('a line for each capability."""\n', 'a line for each capability."""\n        notes: Notes\n'),
+    ("        warnings: Warnings\n", "        warnings: Warnings\n        notes: Notes\n"),
 )
 
 

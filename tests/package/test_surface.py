@@ -53,11 +53,18 @@ def test_importing_and_using_a_memory_in_ram_loads_nothing_heavy():
     assert not _loaded(use) & set(_HEAVY)
 
 
-_LATER = ("redaction.assignments", "redaction.fields", "looks.card", "insight.report", "memory.review", "bandit.rivals")
+_LATER = (
+    "redaction.assignments",
+    "redaction.fields",
+    "looks.card",
+    "insight.report",
+    "capabilities.review.verbs",
+    "bandit.rivals",
+)
 _USE_ALL = (
     "m.report(); next(m.review.audit(), None); m._repr_html_(); from cascade_memory import rankers; import asyncio, numpy.ma"
 )
-_MODULES = 279
+_MODULES = 282
 
 
 def test_a_recall_loads_nothing_that_it_does_not_need():
@@ -175,5 +182,5 @@ def test_only_a_missing_optional_package_names_an_extra(tmp_path: Path, monkeypa
     with pytest.raises(ModuleNotFoundError) as plain:
         load("of_extras", "Heavy", {"Heavy": "heavy"}, optional={"torch"}, remedy="install torch")
     assert not isinstance(plain.value, MissingExtra)
-    with pytest.raises(MissingExtra, match=r"of_extras\.Heavy needs not_installed_anywhere, install it"):
+    with pytest.raises(MissingExtra, match="Heavy needs the package not_installed_anywhere, install it"):
         load("of_extras", "Heavy", {"Heavy": "heavy"}, optional={"not_installed_anywhere"}, remedy="install it")

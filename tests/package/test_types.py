@@ -13,6 +13,7 @@ import pytest
 from language_server import LanguageServer
 
 from cascade_memory import CascadeMemory
+from cascade_memory.capabilities import CAPABILITIES
 
 PROJECT = Path(__file__).parents[2]
 OPENING = (
@@ -127,9 +128,9 @@ def test_every_verb_of_the_memory_is_one_of_each_adapter():
     for door in doors:
         adapter = importlib.import_module(door).CascadeMemory
         assert engine - set(dir(adapter)) == set()
-        nouns = {"cases", "episodes", "review", "sources", "warnings", "data"}
+        nouns = {"cases", "episodes", "data"}
         assert all(getattr(adapter, name).__doc__ == getattr(CascadeMemory, name).__doc__ for name in nouns)
-        for name in engine - nouns - {"namespace", "acting", "episode", "close", "sync", "reward", "areward"}:
+        for name in engine - nouns - {*CAPABILITIES} - {"namespace", "acting", "episode", "close", "sync", "reward", "areward"}:
             ours, theirs = getattr(adapter, name), getattr(CascadeMemory, name)
             assert inspect.signature(ours) == inspect.signature(theirs)
             assert inspect.iscoroutinefunction(ours) == inspect.iscoroutinefunction(theirs)

@@ -1,0 +1,1 @@
+"""Warnings of known failures: the verbs and the command."""
