@@ -108,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
     _check_embedder(kept.rows, options.out)
     for one in runs:
         kept.check_declared(asdict(one), declared_of(one))
-    check_writable(options.out, "--out")
+    check_writable(options.out, "--out", folder=True)
     progress = False if options.json else None
     rows = run_all(runs, folder, options.out, jobs=options.jobs, progress=progress, models=setup.folders)
     if options.json:

@@ -8,14 +8,22 @@ from cascade_memory.domain.validation import check_path
 from cascade_memory.errors import InvalidInput
 
 
-def check_writable(file: str | Path, option: str) -> None:
-    """Refuse a file that cannot be written. An existing file is not changed, and no new file is left behind."""
+def check_writable(file: str | Path, option: str, *, folder: bool = False) -> None:
+    """Refuse a file that cannot be written. An existing file is not changed, and no new file is left behind.
+
+    With ``folder``, the folder of the file will be made as well if it is not there.
+    """
     path = check_path(file, option)
     there = path.exists()
+    missing = [one for one in path.parents if not one.exists()] if folder else []
     try:
+        if missing:
+            path.parent.mkdir(parents=True)
         path.open("ab").close()
         if not there:
             path.unlink()
+        for one in missing:
+            one.rmdir()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise InvalidInput(f"{option} {str(file)!r} cannot be written ({why}): name another file") from error
