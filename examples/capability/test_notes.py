@@ -214,6 +214,16 @@ def test_notes_come_back_with_a_case_that_had_made_room(tmp_path: Path):
         assert _is_well(memory)
 
 
+def test_notes_do_not_say_anything_of_a_corrected_answer(memory: CascadeMemory):
+    case = memory.reward(memory.recall("the printer jams").episode_id, 1.0, solution="pull the tray")
+    memory.notes.pin(str(case), TEXT)
+    memory.review.correct(str(case), "call a technician")
+    assert memory.notes.all() == []
+    memory.review.undo(next(iter(memory.review.audit(newest_first=True))).id)
+    assert memory.notes.all() == []  # the case is made anew
+    assert _is_well(memory)
+
+
 def test_notes_of_somebody_are_forgotten_with_all_that_they_wrote(tmp_path: Path):
     folder = tmp_path / "m"
     with _opened(folder, actor="ann") as memory:

@@ -34,7 +34,7 @@ class Note:
 class Notes(Capable):
     """Notes that people pin to cases.
 
-    They go with their case. One that expires or makes room takes them along, and brings them back.
+    They go with their case, also when its answer is corrected. One that expires or makes room brings them back with it.
 
     >>> from cascade_memory import CascadeMemory
     >>> memory = CascadeMemory(embedder="hashing", actor="ann")
