@@ -22,7 +22,6 @@ from cascade_memory.redaction.marking import cut_short
 
 Matters: TypeAlias = Mapping[str, Collection[str]]  # the names of arguments, by tool
 
-FAILED_BELOW = 0.5  # a reward below this is a failure
 _MOST_WORDS = 40
 
 

@@ -24,6 +24,7 @@ Arm: TypeAlias = Literal["live", "holdout"]
 SOURCES: tuple[str, ...] = get_args(Source)
 STATUSES: tuple[str, ...] = get_args(Status)
 TRUSTED_SOURCES: tuple[str, ...] = ("host", "human", "env", "judge", "user")  # everyone but the agent itself
+FAILED_BELOW = 0.5  # a reward below this is a failure
 
 
 def check_source(source: object) -> str:

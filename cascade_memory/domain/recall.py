@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cascade_memory.domain.cost import Cost, Spent
 from cascade_memory.domain.display import counted, number, shorten
-from cascade_memory.domain.explanation import Explanation
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.trajectory import Solution, Step, solution_text
 from cascade_memory.errors import InvalidInput, MemoryClosed
@@ -17,6 +16,7 @@ from cascade_memory.redaction.saying import warn
 from cascade_memory.visible import on_one_line, shown_visibly, visible
 
 if TYPE_CHECKING:
+    from cascade_memory.domain.explanation import Explanation
     from cascade_memory.looks.card import Entry
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
 import importlib.util
 import threading
 from collections.abc import Sequence
@@ -62,6 +63,7 @@ class MiniLMEmbedder(LoadsModel):
         """Load the model so far that it embeds a few texts; a thread does the rest."""
         with self._lock:
             if self._network is None and self._as_stored is None:
+                threading.Thread(target=_import_meanwhile, name="cascade-memory-import", daemon=True).start()
                 weights = self._weights()
                 with calculating():
                     self._as_stored = _Network(weights, faster=False)
@@ -131,6 +133,12 @@ def missing_weights() -> MissingExtra:
         'embedder="chroma" (Chroma downloads the same model, 80 MB), "hashing" (no model, compares words), '
         "or an object with identity, dimension and embed(texts)"
     )
+
+
+def _import_meanwhile() -> None:
+    """Import what the network needs: reading the weights and hashing them leave Python to other threads."""
+    with contextlib.suppress(ImportError):  # whoever makes the network is told
+        importlib.import_module("onnxruntime")
 
 
 def _packaged() -> Path | None:

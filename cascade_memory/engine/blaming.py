@@ -4,44 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 
-from cascade_memory.cycle.blame import FAILED_BELOW, Solved, blame_of_the_world, blamed_step, came_again, why_nobody
+from cascade_memory.cycle.blame import Solved, blame_of_the_world, blamed_step, came_again, why_nobody
 from cascade_memory.domain.case import Case
-from cascade_memory.domain.episode import TRUSTED_SOURCES
+from cascade_memory.domain.episode import FAILED_BELOW, TRUSTED_SOURCES
 from cascade_memory.domain.failure_warning import Blame
 from cascade_memory.domain.records import Unsettled
 from cascade_memory.domain.trajectory import Solution, Trajectory
 from cascade_memory.domain.trust import LEVELS
-from cascade_memory.engine.namespace_state import NamespaceState
-from cascade_memory.engine.parts import Parts
 from cascade_memory.engine.request import Judgement
-from cascade_memory.engine.warning_desk import WarningDesk
+from cascade_memory.engine.settles import Settles
 
 _NEAR = 16  # solved cases with which a failed run is compared
 _BLAMED = 8  # failures of a warning that say what the mistake is: one message may have named a word, and another one none
 _ALIKE = 0.3  # the least cosine of their tasks
 
 
-class Blames(Protocol):
-    """What is needed of an engine."""
-
-    parts: Parts
-    warnings: WarningDesk
-
-    def namespace_state(self, namespace: str) -> NamespaceState:
-        """Return the state of a namespace."""
-        ...
-
-    def note_failure(self, step: str, error: Exception) -> None:
-        """Count a failure that no exception reports to the caller."""
-        ...
-
-
 def blame_of(
-    engine: Blames, judgement: Judgement, episode: Unsettled, solution: Solution | None, *, unseen: bool
+    engine: Settles, judgement: Judgement, episode: Unsettled, solution: Solution | None, *, unseen: bool
 ) -> Blame | None:
     """Return the step to blame; None if there is none, or if the verdict must not teach. A fault here costs no reward.
 
@@ -82,7 +64,7 @@ def blame_of(
     return found
 
 
-def _blamed(engine: Blames, judgement: Judgement, task: str, run: Trajectory, near: Sequence[Solved]) -> Blame | None:
+def _blamed(engine: Settles, judgement: Judgement, task: str, run: Trajectory, near: Sequence[Solved]) -> Blame | None:
     matters = None if engine.warnings.options is None else engine.warnings.options.matters
     found = blamed_step(task, run, near, matters)
     if found is not None:
@@ -92,7 +74,7 @@ def _blamed(engine: Blames, judgement: Judgement, task: str, run: Trajectory, ne
     return found if again else None
 
 
-def _near(engine: Blames, judgement: Judgement, episode: Unsettled) -> list[Solved]:
+def _near(engine: Settles, judgement: Judgement, episode: Unsettled) -> list[Solved]:
     """Return the runs that solved the most similar tasks, of authors whose cases may be shown."""
     if not len(episode.vector):
         return []
@@ -117,7 +99,7 @@ def _is_run(case: Case, episode_id: str) -> bool:
     return solved and isinstance(case.solution, Trajectory) and case.episode_id != episode_id
 
 
-def repeats_of(engine: Blames, judgement: Judgement, episode: Unsettled, solution: Solution | None) -> Mapping[str, bool]:
+def repeats_of(engine: Settles, judgement: Judgement, episode: Unsettled, solution: Solution | None) -> Mapping[str, bool]:
     """Return, for each warning that was checked in an episode, whether its mistake came again."""
     if engine.warnings.options is None:
         return {}

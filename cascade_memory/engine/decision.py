@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,6 @@ from cascade_memory.cycle.select import Selection, select
 from cascade_memory.domain.calculating import calculating
 from cascade_memory.domain.cost import Spent
 from cascade_memory.domain.episode import id_taken
-from cascade_memory.domain.explanation import Candidate, Explanation, HeldBack
 from cascade_memory.domain.exposure import Exposure
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.recall import Recall, RecalledCase
@@ -31,6 +31,9 @@ from cascade_memory.engine.request import RecallRequest
 from cascade_memory.errors import EpisodeClosed
 from cascade_memory.ports.pair_encoder import Query
 from cascade_memory.ports.policy import Choice, Slate
+
+if TYPE_CHECKING:
+    from cascade_memory.domain.explanation import Candidate, Explanation, HeldBack
 
 _PLAIN = CosineEncoder()  # a search needs no more
 _SEARCH = Exposure(abstain=False)
@@ -233,6 +236,8 @@ def _without_held(
     held = held_of(recalled)
     if not held.any():
         return recalled, ()
+    from cascade_memory.domain.explanation import HeldBack
+
     told = tuple(
         HeldBack(
             id=recalled.ids[i],
@@ -301,6 +306,8 @@ def _numbers(slate: Slate, choice: Choice) -> NDArray[np.float32]:
 
 
 def _explanation(chosen: _Chosen, features: tuple[str, ...]) -> Explanation:
+    from cascade_memory.domain.explanation import Explanation  # few recalls are explained
+
     choice = chosen.selection.choice
     return Explanation(
         candidates=_candidates(chosen),
@@ -318,6 +325,8 @@ def _explanation(chosen: _Chosen, features: tuple[str, ...]) -> Explanation:
 
 
 def _candidates(chosen: _Chosen) -> tuple[Candidate, ...]:
+    from cascade_memory.domain.explanation import Candidate
+
     choice, slate = chosen.selection.choice, chosen.selection.slate
     if choice is None:
         return ()

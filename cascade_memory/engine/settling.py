@@ -3,42 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.cycle.blame import FAILED_BELOW
 from cascade_memory.cycle.retain import case_from
 from cascade_memory.cycle.reward import hindsight
 from cascade_memory.domain.digests import digest
-from cascade_memory.domain.episode import TRUSTED_SOURCES
+from cascade_memory.domain.episode import FAILED_BELOW, TRUSTED_SOURCES
+from cascade_memory.domain.failure_warning import Blame
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.records import NewCase, RecallRecord, Settlement, Unsettled
-from cascade_memory.encoders.matchers import CarefulMatcher
-from cascade_memory.engine.blaming import Blames, blame_of, repeats_of
+from cascade_memory.domain.trajectory import Solution
 from cascade_memory.engine.request import Judgement
+from cascade_memory.engine.settles import Settles
 from cascade_memory.errors import ContentChanged, InvalidInput
-
-
-class Settles(Blames, Protocol):
-    """What is needed of an engine."""
-
-    matcher: CarefulMatcher
-
-    @property
-    def learning(self) -> str:
-        """When outcomes are learned from; "off" if never."""
-        ...
-
-    def namespace_id(self, namespace: str) -> int:
-        """Return the id of a namespace."""
-        ...
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return a vector for each text."""
-        ...
 
 
 def settlement(engine: Settles, judgement: Judgement) -> Settlement:
@@ -84,6 +64,7 @@ def settlement(engine: Settles, judgement: Judgement) -> Settlement:
             failed=engine.note_failure,
         )
     learns = judgement.source in TRUSTED_SOURCES and engine.learning != "off"
+    teaches_failure = learns and judgement.value < FAILED_BELOW
     return Settlement(
         episode_id=judgement.episode_id,
         namespace=episode.namespace,
@@ -106,11 +87,23 @@ def settlement(engine: Settles, judgement: Judgement) -> Settlement:
         ticket=judgement.ticket,
         cap=judgement.cap,
         opens=opens,
-        blame=blame_of(engine, judgement, episode, solution, unseen=unseen)
-        if learns and judgement.value < FAILED_BELOW
-        else None,
-        repeats=repeats_of(engine, judgement, episode, solution) if episode.checked else {},
+        blame=_blame(engine, judgement, episode, solution, unseen=unseen) if teaches_failure else None,
+        repeats=_repeats(engine, judgement, episode, solution) if episode.checked else {},
     )
+
+
+def _blame(
+    engine: Settles, judgement: Judgement, episode: Unsettled, solution: Solution | None, *, unseen: bool
+) -> Blame | None:
+    from cascade_memory.engine.blaming import blame_of  # most rewards need nothing of it
+
+    return blame_of(engine, judgement, episode, solution, unseen=unseen)
+
+
+def _repeats(engine: Settles, judgement: Judgement, episode: Unsettled, solution: Solution | None) -> Mapping[str, bool]:
+    from cascade_memory.engine.blaming import repeats_of
+
+    return repeats_of(engine, judgement, episode, solution)
 
 
 def _new(opens: RecallRecord) -> Unsettled:

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.cycle.chat_turns import turns
-from cascade_memory.domain.explanation import Explanation
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.records import RecallRecord
@@ -60,6 +59,8 @@ def proposal_record(
 
 def failed_recall(request: RecallRequest, error: str) -> Recall:
     """Build a recall without cases that names the error."""
+    from cascade_memory.domain.explanation import Explanation
+
     nothing = Explanation(candidates=(), abstained=False, baseline=math.nan, rewards=0, policy="none")
     return Recall(
         id=str(uuid.uuid4()),
