@@ -165,7 +165,7 @@ class NeuralLogUCB:
                 self._train()
 
     def state_dict(self) -> dict[str, Floats]:
-        """Export the network, U, the window and the number of rewards."""
+        """Export the network, U (the sums of squared gradients, see the class), the window and the number of rewards."""
         with self._changing:
             design = self._design - sum(self.expected.values(), start=np.zeros(1))
         return {

@@ -177,7 +177,7 @@ class SuccessProcess:
             self._rows = self._rows._replace(telling=telling)
 
     def family(self, group: int) -> int:
-        """Return the family of a solution: the solution from which it descends."""
+        """Return the first solution in the line from which this one was made: itself, if it was made from none."""
         return self._families.get(group, group)
 
     def descends(self, child: int, parent: int) -> None:

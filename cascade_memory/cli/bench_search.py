@@ -16,7 +16,7 @@ JUDGES = ("labels", "model")
 
 
 def add_options(run: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options of deep search with a real model."""
     search = run.add_argument_group(f"in deep search with a real model (--tasks {TASK})")
     about = "an MCP server to search with: a command for stdio, in quotes, or a URL (default: the passages of the data)"
     search.add_argument("--search", metavar="SERVER", help=about)

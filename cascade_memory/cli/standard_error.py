@@ -52,7 +52,7 @@ class Unhurried(io.RawIOBase):
         return bool(self._target.isatty())
 
     def write(self, data: Any, /) -> int:
-        """Have a text written, unless too many wait already."""
+        """Queue a text to be written; drop it if too much waits already."""
         text = bytes(data)
         with self._changed:
             if self._within or (self._waiting and self._waiting + len(text) > self._most):

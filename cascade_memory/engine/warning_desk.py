@@ -86,7 +86,7 @@ class WarningDesk:
             self.seq = changes[-1].seq
 
     def rebuild(self) -> None:
-        """Read everything anew, after the ledger was repaired."""
+        """Mark all loaded warnings as outdated, after the ledger was repaired: they are read again when they are needed."""
         for shelf in list(self._shelves.values()):
             shelf.outdate()
 

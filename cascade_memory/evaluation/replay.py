@@ -82,7 +82,10 @@ class Replay:
 
 
 def replay(path: str | os.PathLike[str], policy: str, *, namespace: str = "default") -> Replay:
-    """Estimate the mean reward of a policy on a memory's episodes: a ranker by its name, or "shadow" for the last shadow."""
+    """Estimate the mean reward of a policy on a memory's episodes.
+
+    ``policy`` is the name of a ranker, or "shadow": the shadow that watched last.
+    """
     place = place_of(path)
     place.check_there()
     ledger = place.ledger()

@@ -244,7 +244,7 @@ class RunTree:
 
     @property
     def late(self) -> int:
-        """The number of runs that are noted because a thread may have outlived their root."""
+        """How many finished runs are remembered because one of their threads may still be running."""
         return len(self._late)
 
     def __len__(self) -> int:

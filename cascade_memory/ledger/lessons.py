@@ -51,7 +51,10 @@ class SQLLessons:
             return _of_outcome(connection, outcome, shadow)
 
     def history(self, namespace: int | None, limit: int, until: int = 2**62, shadow: str | None = None) -> list[Feedback]:
-        """Return the lessons of the last ``limit`` outcomes in a namespace, or in all, oldest first."""
+        """Return what the last ``limit`` outcomes teach, in a namespace or in all, oldest first: a lesson for each recall.
+
+        ``until`` is the key of the last outcome to look at. With ``shadow``, they are the lessons of the shadow of this name.
+        """
         with self._connections.read() as connection:
             keys = connection.execute(*_last(namespace, limit, until)).fetchall()
             return [entry for key, _ in reversed(keys) for entry in _of_outcome(connection, key, shadow)]

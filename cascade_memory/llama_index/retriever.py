@@ -173,7 +173,7 @@ class CascadeMemory(Adapter, BaseRetriever, metaclass=saying(type(BaseRetriever)
         Args:
             name: The name of the block in LlamaIndex's template.
             show: The cases as "text" between fences, or as earlier "turns" of the chat (``recall.messages()``), which come
-                before its history.
+                before the chat's own history.
         """
         return CascadeMemoryBlock(self._engine, self._recall, self._runs.go_on, name=name, show=show)
 

@@ -19,7 +19,7 @@ from cascade_memory.ports import Embedder
 
 @cache
 def embedder_in(folder: str) -> Embedder:
-    """Return the embedder, one per process. The texts that cases are found by are not known beforehand."""
+    """Return the embedder, one per process. Texts are embedded when they are needed: they are not known before."""
     return best_embedder(folder)
 
 

@@ -132,7 +132,7 @@ class Pool:
             self._let_go(one)
 
     def take_back(self, loan: _Loan) -> None:
-        """Keep what was lent for the next one, if it can be used; once nothing is lent any more, nothing happens."""
+        """Give a lent connection back to the pool, or close it if it cannot be used again. Twice is as once."""
         now, going = time.monotonic(), list[_Kept]()
         with self._lock:
             for one in self._all:
