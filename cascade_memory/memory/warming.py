@@ -12,8 +12,8 @@ def warmed(engine: Engine, namespace: str, *, wait: bool) -> None:
     """Load them now; without ``wait``, on a thread, and only if there is a model to load."""
 
     def load() -> None:
-        if isinstance(engine.parts.embedder, LoadsModel):
-            engine.parts.embedder.prepare()
+        if wait and isinstance(engine.parts.embedder, LoadsModel):
+            engine.parts.embedder.prepare()  # all of it: without waiting, a recall may come when the model can only just answer
         engine.load(namespace)
         engine.embed(["warm"])
 
