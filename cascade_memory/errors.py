@@ -46,6 +46,14 @@ class CascadeError(Exception):
 class InvalidInput(CascadeError, ValueError):
     """An argument cannot be used. Nothing was changed."""
 
+    @classmethod
+    def cannot_listen(cls, host: str, port: int, error: Exception) -> InvalidInput:
+        """Return the error for an address at which no server can listen, with a sentence that says what to do."""
+        why = getattr(error, "strerror", None) or error
+        return cls(
+            f"cannot listen on {host}, port {port} ({why}): pass another port with --port, or stop the program that uses it"
+        )
+
 
 class EmbedderFailed(InvalidInput):
     """The embedder raised, or returned something other than vectors of its dimension. Nothing was changed."""

@@ -38,7 +38,7 @@ def resolve_ranker(
     if ranker in _DEFAULT and options is None:
         return light(hindsight=hindsight, shared=shared, credit=resolve_credit(credit))
     from cascade_memory.assembly.ranker_options import check_ranker_options
-    from cascade_memory.assembly.rankers import BY_NAME, CREDITED, TAKERS, cross_encoder
+    from cascade_memory.assembly.rankers import BY_NAME, CREDITED, OF_A_MODEL, TAKERS, cross_encoder
 
     known = isinstance(ranker, str) and ranker in BY_NAME  # pyright: ignore[reportUnnecessaryIsInstance]
     if not known and not _names_a_model(ranker):
@@ -48,7 +48,7 @@ def resolve_ranker(
         )
     if shared and ranker not in _DEFAULT:
         raise InvalidInput(f'policy_scope="shared" needs the ranker "light": {ranker!r} has no weights to share')
-    takers = TAKERS[""] if not known else TAKERS.get(ranker, ())
+    takers = TAKERS.get(ranker, ()) if known else OF_A_MODEL
     given = {} if options is None else check_ranker_options(ranker, options, takers)
     if ranker in CREDITED or not known:
         given["credit"] = resolve_credit(credit)
@@ -101,8 +101,10 @@ def _check_there(model: str) -> None:
         raise InvalidInput(
             f"ranker: there is no folder {model!r}; name the folder of a reranker, or owner/name on the Hugging Face hub"
         )
+    from cascade_memory.encoders.cross_encoder.loading import NEEDS
+
     if importlib.util.find_spec("torch") is None or importlib.util.find_spec("transformers") is None:
-        raise MissingExtra('a cross-encoder needs the extra "cross-encoder": pip install "cascade-memory[cross-encoder]"')
+        raise MissingExtra(NEEDS)
 
 
 def _names_a_model(ranker: object) -> bool:

@@ -180,6 +180,6 @@ TAKERS: Mapping[str, tuple[Callable[..., Any], ...]] = {
     "auto": (LightPolicy,),
     "light": (LightPolicy,),
     "neural-logucb": (NeuralLogUCB,),
-    "": (cross_encoder, NeuralLinLogUCB),  # a reranker's folder, or its name on the hub
     **dict.fromkeys(("neural-linlogucb", "linlogucb", "neural-linucb", "thompson"), (NeuralLinLogUCB,)),
 }
+OF_A_MODEL = (cross_encoder, NeuralLinLogUCB)  # those of a reranker's folder, or of its name on the hub

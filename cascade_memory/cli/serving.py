@@ -172,10 +172,7 @@ def _check_free(host: str, port: int) -> None:
                 one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             one.bind(address)
     except OSError as error:
-        raise InvalidInput(
-            f"cannot listen on {host}, port {port} ({error.strerror or error}): pass another port with --port, or stop the "
-            "program that uses it"
-        ) from error
+        raise InvalidInput.cannot_listen(host, port, error) from error
 
 
 def tokens_of(file: str | None) -> dict[str, str | None] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from cascade_memory.domain.validation import check_path
@@ -22,11 +23,13 @@ def check_writable(file: str | Path, option: str, *, folder: bool = False) -> No
         path.open("ab").close()
         if not there:
             path.unlink()
-        for one in missing:
-            one.rmdir()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise InvalidInput(f"{option} {str(file)!r} cannot be written ({why}): name another file") from error
+    finally:
+        with contextlib.suppress(OSError):  # somebody may have put a file there meanwhile
+            for one in missing:
+                one.rmdir()
 
 
 def check_picture(file: str | Path, option: str) -> None:

@@ -1,4 +1,4 @@
-"""What the two that settle an episode need of an engine: one for every reward, and one for those that say that a run failed."""
+"""What settling an episode needs of an engine, and with it blaming a step of a failed run."""
 
 from __future__ import annotations
 

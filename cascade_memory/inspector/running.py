@@ -93,10 +93,7 @@ def _bound(host: str, port: int) -> socket.socket:
         bound.bind((host, port))
     except (OSError, OverflowError) as error:
         bound.close()
-        raise InvalidInput(
-            f"cannot listen on {host}, port {port} ({getattr(error, 'strerror', None) or error}): pass another port with "
-            "--port, or stop the program that uses it"
-        ) from error
+        raise InvalidInput.cannot_listen(host, port, error) from error
     return bound
 
 

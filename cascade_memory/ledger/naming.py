@@ -111,5 +111,6 @@ def by_source(connection: Connection, namespace: int, wanted: Wanted) -> Named:
 
 def _may_be_of(table: Table, wanted: Wanted) -> bool:
     """Say whether a row of a capability's table says all that is asked: who wrote it, through which door, and when."""
-    asked = {"channel": wanted.channel, "trust": wanted.trust, table.dated or "?": wanted.since or wanted.until}
-    return "actor" in table.names and all(name in table.names for name, value in asked.items() if value is not None)
+    asked = [("actor", True), ("channel", wanted.channel is not None), ("trust", wanted.trust is not None)]
+    asked.append((table.dated or "", wanted.since is not None or wanted.until is not None))
+    return all(name in table.names for name, is_asked in asked if is_asked)

@@ -14,7 +14,7 @@ from cascade_memory.errors import StoreError, StoreUnwritable
 from cascade_memory.ledger import sequences
 from cascade_memory.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, STATEMENTS
 from cascade_memory.ledger.structure import check_structure
-from cascade_memory.ledger.upgrade import check_version, lacking, upgrade
+from cascade_memory.ledger.upgrade import check_version, lacked_by, upgrade
 
 BUSY_MS = 30_000
 
@@ -97,7 +97,7 @@ def _is_ready(connection: sqlite3.Connection) -> bool:
     (application,), (version,) = (
         connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
     )
-    return (application, version) == (APPLICATION_ID, SCHEMA_VERSION) and not lacking(connection)
+    return (application, version) == (APPLICATION_ID, SCHEMA_VERSION) and not lacked_by(connection)
 
 
 def _enter_wal(connection: sqlite3.Connection) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import get_args
 
 from cascade_memory import capabilities
@@ -358,3 +359,8 @@ TABLES: tuple[Table, ...] = (
     *ADDED,
 )
 STATEMENTS = tuple(statement for table in TABLES for statement in table.statements)  # what creates them, in SQLite
+
+
+def lacking(there: Collection[str]) -> list[Table]:
+    """Return the tables of capabilities that are not among these."""
+    return [table for table in ADDED if table.name not in there]

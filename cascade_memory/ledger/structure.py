@@ -17,7 +17,7 @@ from cascade_memory.domain.validation import GREATEST
 from cascade_memory.errors import StoreCorrupt
 from cascade_memory.ledger.declaring import Table
 from cascade_memory.ledger.facts import check_needed
-from cascade_memory.ledger.schema import ADDED, SCHEMA_VERSION, STATEMENTS, TABLES
+from cascade_memory.ledger.schema import SCHEMA_VERSION, STATEMENTS, TABLES, lacking
 from cascade_memory.ledger.upgrade import STEPS
 
 # By kind and name: the table, and the words of the statement; none for an index that SQLite makes from a constraint.
@@ -130,8 +130,8 @@ def _expected() -> tuple[Structure, ...]:
 
 def _with_added(found: Structure, fresh: Structure) -> Structure:
     """Return a structure with the tables of capabilities that the ledger lacks: it gets them in a moment."""
-    lacking = {table.name for table in ADDED if ("table", table.name) not in found}
-    return {**{key: made for key, made in fresh.items() if made[0] in lacking}, **found}
+    new = {table.name for table in lacking([name for kind, name in found if kind == "table"])}
+    return {**{key: made for key, made in fresh.items() if made[0] in new}, **found}
 
 
 def _structure(rows: Iterable[_Statement]) -> Structure:

@@ -7,7 +7,7 @@ import sqlite3
 from cascade_memory.errors import SchemaTooNew, StoreCorrupt
 from cascade_memory.ledger.belonging import begin_generation
 from cascade_memory.ledger.declaring import Table
-from cascade_memory.ledger.schema import ADDED, APPLICATION_ID, SCHEMA_VERSION
+from cascade_memory.ledger.schema import ADDED, APPLICATION_ID, SCHEMA_VERSION, lacking
 
 # The statements that turn a ledger of a version into one of the next version. A released step must never change: folders that
 # were upgraded with it do not run it again.
@@ -147,7 +147,7 @@ def upgrade(connection: sqlite3.Connection, version: int) -> None:
 
     A process of an older version may have the ledger open. It does not know the new columns, so from now on it may not write.
     """
-    new = lacking(connection)
+    new = lacked_by(connection)
     if version == SCHEMA_VERSION and not new:
         return
     for step in range(version, SCHEMA_VERSION):
@@ -160,9 +160,7 @@ def upgrade(connection: sqlite3.Connection, version: int) -> None:
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
-def lacking(connection: sqlite3.Connection) -> list[Table]:
-    """Return the tables of capabilities that a ledger does not have yet."""
-    if not ADDED:
-        return []
-    there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    return [table for table in ADDED if table.name not in there]
+def lacked_by(connection: sqlite3.Connection) -> list[Table]:
+    """Return the tables of capabilities that a ledger lacks. No name is read from it: a file from elsewhere may have any."""
+    known = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+    return lacking([table.name for table in ADDED if connection.execute(known, (table.name,)).fetchone()])

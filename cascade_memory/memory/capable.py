@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from cascade_memory.domain.validation import check_id, check_text, check_whole
-from cascade_memory.errors import InvalidInput, UnknownCase, UnknownEpisode
+from cascade_memory.errors import CascadeError, InvalidInput, UnknownCase, UnknownEpisode
 from cascade_memory.ledger.core import SQLLedger
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.declaring import Table
@@ -32,23 +32,13 @@ class Capable(Bound):
         self._caught_up()
         return self._database().write(durable=True)
 
-    def _in_namespace(self) -> int:
-        """Return the number of the namespace in which this memory acts; 0 if nothing was stored there yet."""
-        return self._namespace_id()
-
     def _key_of_case(self, tx: Connection, case_id: object) -> int:
         """Return the key of a case of this namespace; raise ``UnknownCase``."""
-        key = self._key(tx, "cases", check_id(case_id, "case_id"))
-        if key is None:
-            raise UnknownCase(f"there is no case {case_id!r} in namespace {self._namespace!r}")
-        return key
+        return self._key(tx, "cases", check_id(case_id, "case_id"), "case", UnknownCase)
 
     def _key_of_episode(self, tx: Connection, episode_id: object) -> int:
         """Return the key of an episode of this namespace; raise ``UnknownEpisode``."""
-        key = self._key(tx, "episode", check_id(episode_id, "episode_id"))
-        if key is None:
-            raise UnknownEpisode(f"there is no episode {episode_id!r} in namespace {self._namespace!r}")
-        return key
+        return self._key(tx, "episode", check_id(episode_id, "episode_id"), "episode", UnknownEpisode)
 
     def _said(self, text: object, name: str, limit: int) -> str:
         """Check a text that somebody gives; return it as it may be stored, with placeholders for secrets.
@@ -82,9 +72,11 @@ class Capable(Bound):
         """Return who acts; a name that holds a secret is refused."""
         return self._who(self._open().parts.door.record())
 
-    def _key(self, tx: Connection, table: str, one: str) -> int | None:
+    def _key(self, tx: Connection, table: str, one: str, what: str, unknown: type[CascadeError]) -> int:
         found = tx.execute(f"SELECT key FROM {table} WHERE id = ? AND namespace = ?", (one, self._namespace_id())).fetchone()
-        return None if found is None else int(found[0])
+        if found is None:
+            raise unknown(f"there is no {what} {one!r} in namespace {self._namespace!r}")
+        return int(found[0])
 
     def _database(self) -> Database:
         ledger = self._open().parts.ledger

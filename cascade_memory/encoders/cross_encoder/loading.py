@@ -16,6 +16,7 @@ from cascade_memory.encoders.quiet import quiet_loading
 from cascade_memory.errors import InvalidInput, MissingExtra
 from cascade_memory.ports.policy import Floats
 
+NEEDS = 'a cross-encoder needs the extra "cross-encoder": pip install "cascade-memory[cross-encoder]"'
 _SAMPLED = 64  # numbers of each weight that are part of the identity
 
 
@@ -46,9 +47,7 @@ def load_base(name: str, *, device: str | None, max_tokens: int, half: bool | No
         import torch
         from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
     except ImportError as error:
-        raise MissingExtra(
-            'a cross-encoder needs the extra "cross-encoder": pip install "cascade-memory[cross-encoder]"'
-        ) from error
+        raise MissingExtra(NEEDS) from error
     here = Path(name).is_dir()
     config = _config(AutoConfig, name, local=here)
     model, missing = _model(AutoModelForSequenceClassification, name, config, local=here)

@@ -70,7 +70,6 @@ class Rows:
             )
         self.check_declared(row, row.get("declared", {}))
         line = json.dumps(row, ensure_ascii=False).encode() + b"\n"
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         self._end = append_after(self.path, self._end, line)
         self.rows.append(row)
 

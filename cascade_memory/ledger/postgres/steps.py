@@ -7,7 +7,7 @@ from collections.abc import Collection
 from cascade_memory.ledger import upgrade
 from cascade_memory.ledger.postgres.dialect import defined
 from cascade_memory.ledger.postgres.schema import OWN_TABLES, SCHEMA
-from cascade_memory.ledger.schema import ADDED, SCHEMA_VERSION, STATEMENTS
+from cascade_memory.ledger.schema import SCHEMA_VERSION, STATEMENTS, lacking
 
 VERSION = SCHEMA_VERSION
 ONE_AT_A_TIME = f"SELECT pg_advisory_xact_lock({0x43415344})"  # for those who migrate; it ends with the transaction
@@ -48,13 +48,13 @@ def step_after(version: int | None) -> str | None:
     step = STEPS.get(version)
     if step is None:
         return None
-    return f"{step.rstrip().rstrip(';')};\n{_NEW_GENERATION}UPDATE {SCHEMA}.version SET number = {version + 1};\n"
+    return f"{_ended(step)}UPDATE {SCHEMA}.version SET number = {version + 1};\n"
 
 
 def added_to(there: Collection[str]) -> str | None:
     """Return the statements for the tables of capabilities that a schema of the present version lacks; None if it has all."""
-    lacking = [statement for table in ADDED if table.name not in there for statement in table.statements]
-    return f"{defined(lacking).rstrip().rstrip(';')};\n{_NEW_GENERATION}" if lacking else None
+    new = [statement for table in lacking(there) for statement in table.statements]
+    return _ended(defined(new)) if new else None
 
 
 def script(version: int | None, there: Collection[str] = ()) -> str:
@@ -89,3 +89,7 @@ def _guard(version: int | None) -> str:
             f"the schema {SCHEMA} no longer has version {version}",
         )
     return f"DO $$ BEGIN\n  IF {found} THEN RAISE EXCEPTION '{said}; {_AGAIN}'; END IF;\nEND $$;\n"
+
+
+def _ended(statements: str) -> str:
+    return f"{statements.rstrip().rstrip(';')};\n{_NEW_GENERATION}"

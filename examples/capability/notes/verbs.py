@@ -56,7 +56,7 @@ class Notes(Capable):
         said, actor, note_id = self._said(text, "text", LONGEST), self._actor_now(), str(uuid.uuid4())
         with self._writing() as tx:
             case = self._key_of_case(tx, case_id)
-            values = (note_id, case, self._in_namespace(), said, actor, time.time())
+            values = (note_id, case, self._namespace_id(), said, actor, time.time())
             tx.execute("INSERT INTO note (id, cases_key, namespace, text, actor, at) VALUES (?, ?, ?, ?, ?, ?)", values)
         return note_id
 
@@ -72,7 +72,7 @@ class Notes(Capable):
         """
         found = self._id(note_id, "note_id")
         with self._writing() as tx:
-            of = (found, self._in_namespace())
+            of = (found, self._namespace_id())
             if tx.execute("SELECT key FROM note WHERE id = ? AND namespace = ?", of).fetchone() is None:
                 raise InvalidInput(f"there is no note {found!r} in this namespace")
             tx.execute("DELETE FROM note WHERE id = ? AND namespace = ?", of)
@@ -107,5 +107,5 @@ class Notes(Capable):
         most = self._limited(limit)
         query = f"{_NOTES} WHERE note.namespace = ? ORDER BY note.at DESC, note.key DESC LIMIT ?"
         with self._reading() as tx:
-            found = tx.execute(query, (self._in_namespace(), most)).fetchall()
+            found = tx.execute(query, (self._namespace_id(), most)).fetchall()
         return [Note(**row) for row in self._fitting(NOTE, found, _COLUMNS)]
