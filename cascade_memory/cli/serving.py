@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import threading
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +78,8 @@ def serve(options: argparse.Namespace) -> int:
             per_minute=options.rate,
         )
         _check_free(options.host, options.port)
-    _ = mcp_server.build  # without the extra this raises, before anything is made
+    if find_spec("mcp") is None:
+        _ = mcp_server.build  # raises, before anything is made
 
     # Close the memory before the process ends: on HTTP, the server stops by itself, but then raises the signal again.
     signal.signal(signal.SIGTERM, _leave)

@@ -44,12 +44,12 @@ def serve(
 
     ``actor`` is the name that is recorded for clients without a name of their own.
     """
+    # The model loads on a thread while the SDK, which takes longer, is imported: a first recall need not wait for it.
+    memory.warm(wait=False)
     from cascade_memory.mcp_server import build
 
     host = "127.0.0.1" if listening is None else listening.host
     server = build(memory, read_only=read_only, trust_agent_rewards=trust_agent_rewards, host=host, actor=actor)
-    # Load the model while the client connects, so that the first recall need not wait for it.
-    memory.warm(wait=False)
     if listening is None:
         import anyio
 

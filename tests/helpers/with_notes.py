@@ -34,5 +34,6 @@ def with_notes(project: Path) -> Path:
 def run_in(project: Path, *arguments: str | Path, at: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run Python with the package of a project."""
     environment = {**os.environ, "PYTHONPATH": str(project)}
+    environment.pop("PYTEST_ADDOPTS", None)  # options of this project's conftest, which the copy lacks
     command = [sys.executable, *map(str, arguments)]
     return subprocess.run(command, cwd=at or project, env=environment, capture_output=True, text=True, check=False)
