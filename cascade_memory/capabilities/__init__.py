@@ -5,7 +5,7 @@ A folder has those of these modules that it needs:
 - ``tables``: ``TABLES``, the tables that it adds to the ledger, and ``OBSERVER``, which hears of each transaction.
 - ``verbs``: the class behind ``memory.<name>``, a ``Capable`` that is called like the folder: ``Notes`` in ``notes``.
 - ``commands``: ``add(groups)``, which declares its group of the command ``cascade-memory``.
-- ``pages``: ``PAGES`` and ``TABS`` of the inspector; its templates stand in ``templates`` beside it.
+- ``pages``: ``PAGES``, ``TABS`` and ``ACTS`` of the inspector; its templates stand in ``templates`` beside it.
 
 ``tables`` is imported with the ledger, so it may import only what the ledger may; the others are imported when they are used.
 """

@@ -97,7 +97,9 @@ def run(options: argparse.Namespace) -> int:
 def _chat(options: argparse.Namespace) -> tuple[Chat, dict[str, Any]]:
     """Return the model, and what is known of it."""
     sampling = {"temperature": 0, "top_p": None, "max_tokens": 256, **options.sampling}
-    if bool(options.folder) == bool(options.model) or (options.model and not options.base_url):
+    if options.folder and options.model:
+        raise InvalidInput("--folder and --model exclude each other: a model is in this process, or behind a server")
+    if not options.folder and not (options.model and options.base_url):
         raise InvalidInput("name the model: --model NAME --base-url URL for one behind a server, or --folder FOLDER")
     if options.folder:
         from cascade_memory.evaluation.outcomes import LocalBatches

@@ -11,18 +11,36 @@ from typing import TYPE_CHECKING
 from cascade_memory.lazy import door
 
 if TYPE_CHECKING:
+    from cascade_memory.inspector.actions import told
     from cascade_memory.inspector.running import Inspector, Listening, inspect, run
+    from cascade_memory.inspector.shown import cut, is_cut
     from cascade_memory.inspector.site import app
-    from cascade_memory.inspector.view import Missing, Rendered, View
+    from cascade_memory.inspector.view import Act, Elsewhere, Missing, Rendered, View
 
-__all__ = ["Inspector", "Listening", "Missing", "Rendered", "View", "app", "inspect", "run"]
+__all__ = [
+    "Act",
+    "Elsewhere",
+    "Inspector",
+    "Listening",
+    "Missing",
+    "Rendered",
+    "View",
+    "app",
+    "cut",
+    "inspect",
+    "is_cut",
+    "run",
+    "told",
+]
 
 __getattr__, __dir__ = door(
     __name__,
     {
+        "actions": "told",
         "running": "Inspector Listening inspect run",
+        "shown": "cut is_cut",
         "site": "app",
-        "view": "Missing Rendered View",
+        "view": "Act Elsewhere Missing Rendered View",
     },
     optional=("starlette", "jinja2", "uvicorn"),
     remedy='which the extra "inspector" installs: pip install "cascade-memory[inspector]"',

@@ -1,24 +1,20 @@
-"""The pages of episodes: a list, one episode with the decision that was made, and what waits for a verdict."""
+"""The pages of episodes: a list, and one episode with the decision that was made."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 from typing import Any, cast
 
-from cascade_memory import Episode
 from cascade_memory.domain import SOURCES, STATUSES, RecordedCandidate, RecordedRecall, Status
 from cascade_memory.errors import InvalidInput
 from cascade_memory.inspector.actions import told
 from cascade_memory.inspector.drawing import contribution_bars
 from cascade_memory.inspector.shown import cut, is_cut, solved, steps_of
-from cascade_memory.inspector.view import Elsewhere, Rendered, View
+from cascade_memory.inspector.view import Rendered, View
 
 PER_PAGE = 50
-_RATES = (1.0, 0.5, 0.2, 0.1, 0.05)  # the shares of episodes about which people may be asked
 _LOOKS_SOLVED = 0.5  # rewards from here on say that the task was solved
-MOST_LISTED = 2_000  # episodes that wait and are listed
 
 
 def episodes(view: View) -> Rendered:
@@ -100,35 +96,3 @@ def _summary(recall: RecordedRecall, arm: str) -> str:
     chance = next((one.propensity for one in recall.candidates if one.chosen), math.nan)
     odds = "" if math.isnan(chance) or chance >= 0.9995 else f", with a probability of {chance:.0%}"
     return f"{chosen} of {len(recall.candidates)} candidates {'was' if chosen == 1 else 'were'} shown{odds}.{kept}"
-
-
-def judge(view: View) -> Rendered:
-    """List what waits for a verdict, the most informative first."""
-    offered = dict.fromkeys([view.rate, *_RATES])
-    rate = next((one for one in offered if f"{one:g}" == view.query.get("rate")), view.rate)
-    text = view.query.get("start", "")
-    start = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0
-
-    def waiting() -> list[Episode]:
-        return list(itertools.islice(view.memory.review.to_judge(rate=rate), MOST_LISTED))
-
-    seen = view.remembered.get(("judge", rate, view.namespace), waiting)
-    found = [] if seen is None else seen.value
-    values = {
-        "rate": f"{rate:g}",
-        "rates": [(f"{one:g}", "all of them" if one == 1.0 else f"{one:.0%} of all episodes") for one in sorted(offered)[::-1]],
-        "waits": seen is None,
-        "items": found[start : start + PER_PAGE],
-        "total": len(found),
-        "more": len(found) == MOST_LISTED,
-        "start": start,
-        "following": start + PER_PAGE if len(found) > start + PER_PAGE else None,
-    }
-    return Rendered("judge.html", values, reload=1 if seen is None else None)
-
-
-def about(view: View) -> Rendered:
-    """Go on to what an entry of the audit log is about: an episode or a case."""
-    one = view.query.get("id", "")
-    page = "episode" if one and view.memory.episodes.get(one) is not None else "case"
-    raise Elsewhere(view.link(page, id=one))

@@ -28,13 +28,13 @@ from cascade_memory.errors import (
     UnknownEpisode,
     UnknownWarning,
 )
-from cascade_memory.inspector import actions, pages_cases, pages_episodes, pages_measured, pages_warnings
+from cascade_memory.inspector import actions, pages_cases, pages_episodes, pages_measured
 from cascade_memory.inspector.gate import FIELDS, FORM, LOOPBACK, VISITOR, App, Gate, Scope, set_cookie
 from cascade_memory.inspector.links import linking
 from cascade_memory.inspector.remembered import Remembered
 from cascade_memory.inspector.sessions import MOST_NAME, Sessions, Visit
 from cascade_memory.inspector.shown import HERE, environment
-from cascade_memory.inspector.view import Elsewhere, Missing, Page, Rendered, View
+from cascade_memory.inspector.view import Act, Elsewhere, Missing, Page, Rendered, View
 from cascade_memory.memory import explained_rows
 
 Actor: TypeAlias = "str | Callable[[Scope], str]"
@@ -44,27 +44,22 @@ PAGES: dict[str, Page] = {
     "case": pages_cases.case,
     "episodes": pages_episodes.episodes,
     "episode": pages_episodes.episode,
-    "judge": pages_episodes.judge,
-    "warnings": pages_warnings.warnings,
-    "warning": pages_warnings.warning,
     "learning": pages_measured.learning,
     "health": pages_measured.health,
-    "audit": actions.audit,
     "forget": actions.preview,
-    "about": pages_episodes.about,
     **{name: page for part in parts("pages") for name, page in part.PAGES.items()},
 }
 _TABS = (
     ("cases", "Cases"),
     ("episodes", "Episodes"),
-    ("judge", "To judge"),
-    ("warnings", "Warnings"),
     ("learning", "Learning"),
     ("health", "Health"),
-    ("audit", "Audit log"),
     *(tab for part in parts("pages") for tab in part.TABS),
 )
-_BELONGS = {"case": "cases", "episode": "episodes", "warning": "warnings"}
+ACTS: dict[str, Act] = {
+    **actions.ACTS,
+    **{name: act for part in parts("pages") if hasattr(part, "ACTS") for name, act in part.ACTS.items()},
+}
 _AT_ONCE = 2  # pages that are made at the same time: agents come first
 _STATIC = {
     "inspector.css": "text/css; charset=utf-8",
@@ -145,7 +140,7 @@ class Site:
     def routed(self) -> App:
         """Return the application without its gate."""
         shown = [Route(f"/{name}", self._shows(name, page)) for name, page in PAGES.items()]
-        done = [Route(f"/do/{name}", self._does(name), methods=["POST"]) for name in actions.ACTIONS]
+        done = [Route(f"/do/{name}", self._does(name), methods=["POST"]) for name in ACTS]
         others = [
             *done,
             Route("/", self._home),
@@ -205,6 +200,7 @@ class Site:
             form=request.scope.get(FORM, ""),
             remembered=self._remembered,
             fields=fields,
+            acts=ACTS,
             rate=self._rate,
         )
 
@@ -231,7 +227,7 @@ class Site:
             link=linking(root, "") if view is None else view.link,
             static=f"{root}/static",
             tabs=_TABS,
-            current=_BELONGS.get(name, name),
+            current=name if name in dict(_TABS) else f"{name}s",
             reload=rendered.reload,
         )
         return HTMLResponse(text, rendered.status)

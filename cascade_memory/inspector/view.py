@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from cascade_memory import CascadeMemory, Episode
 from cascade_memory.domain import SOURCES
+from cascade_memory.errors import InvalidInput
 from cascade_memory.inspector.links import Link
 from cascade_memory.inspector.remembered import Remembered
 
@@ -42,6 +43,21 @@ class View:
     remembered: Remembered
     rate: float = 1.0  # the share of episodes about which people are asked
     fields: Mapping[str, str] = field(default_factory=dict[str, str])
+    acts: Mapping[str, Act] = field(default_factory=dict[str, "Act"])
+
+    def filled(self, name: str) -> str:
+        """Return what a form says in a field that has to be filled in."""
+        found = self.fields.get(name, "")
+        if not found.strip():
+            raise InvalidInput(f"the form lacks its field {name}: go back, and fill it in")
+        return found
+
+    def subject(self) -> tuple[str, str]:
+        """Return what a form is about: "case" or "episode", and its id."""
+        what = self.fields.get("what")
+        if what not in ("case", "episode"):
+            raise InvalidInput("this form does not say whether it is about a case or an episode")
+        return what, self.filled("id")
 
     def asked(self, name: str) -> str | None:
         """Return a part of the address; None if it is missing or empty."""
@@ -76,3 +92,29 @@ class Rendered:
 
 
 Page: TypeAlias = Callable[[View], Rendered]
+Deed: TypeAlias = Callable[[View, str], "str | Rendered"]  # gets the name of the act; returns the next page, or its address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act:
+    """What people do here: a form of a page, which is recorded with the name of the visitor, and leads to another page.
+
+    If ``do`` returns an address, this ends with ``done=`` and the name of the act, or with the name, a hyphen and one of the
+    ``variants``: ``said`` and the variants are what the page says there. ``done=unchanged`` says that it was so before.
+    """
+
+    do: Deed
+    about: str  # the name of the page of what it is about
+    said: str = ""
+    variants: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @classmethod
+    def each(
+        cls, do: Callable[[View, str], str | Rendered], about: str, said: Mapping[str, str], **variants: str
+    ) -> dict[str, Act]:
+        """Make acts that differ in what is said.
+
+        >>> sorted(Act.each(lambda view, name: name, "case", {"pin": "It is pinned.", "unpin": "It is not."}))
+        ['pin', 'unpin']
+        """
+        return {name: cls(do=do, about=about, said=text, variants=variants) for name, text in said.items()}

@@ -6,8 +6,8 @@
 1. Sessions that stay open: ``recall_cases`` and a no-op tool of the same server are called in turn; medians, and their
    difference. The embedder is a table, so the time includes recording the episode, but no embedding.
 2. A fresh stdio process for the first recall, as most clients of stdio start it, with all-MiniLM-L6-v2 and a folder of cases:
-   the time from its start to its answer. The reference, run in turn with it, is a process that imports torch and mcp, loads the
-   model and embeds a text.
+   the time from its start to its answer. The reference, run in turn with it, is a process that imports mcp, loads the model
+   and embeds a text.
 
 Rows go to ``results/mcp_latency.jsonl``.
 """
@@ -39,7 +39,7 @@ from cascade_memory import CascadeMemory
 from cascade_memory.evaluation.synthetic import tickets
 
 IMPORTING = """
-import mcp.server, mcp.server.stdio, torch
+import mcp.server, mcp.server.stdio
 from cascade_memory.encoders.minilm import MiniLMEmbedder
 MiniLMEmbedder().embed(["where is my parcel?"])
 print("ready", flush=True)

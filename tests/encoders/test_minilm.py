@@ -48,12 +48,14 @@ def official(texts: list[str]) -> NDArray[np.float32]:
 
     folder = Path(found.submodule_search_locations[0]) / "model"
     tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
-    rows = []
-    for text in texts:
+    tokenized = [tokenizer(text, truncation=True, max_length=256)["input_ids"] for text in texts]
+    rows = np.zeros((len(texts), 384), np.float32)
+    for length in {len(tokens) for tokens in tokenized}:  # texts of one length need no padding
+        places = [place for place, tokens in enumerate(tokenized) if len(tokens) == length]
         with torch.inference_mode():
-            tokens = model(**tokenizer(text, return_tensors="pt", truncation=True, max_length=256)).last_hidden_state[0]
-        rows.append(torch.nn.functional.normalize(tokens.mean(0), dim=0).numpy())
-    return np.stack(rows)
+            hidden = model(torch.tensor([tokenized[place] for place in places])).last_hidden_state
+        rows[places] = torch.nn.functional.normalize(hidden.mean(1), dim=1).numpy()
+    return rows
 
 
 @pytest.mark.slow

@@ -379,7 +379,7 @@ def test_the_command_makes_a_table_and_another_one_plays_it(tmp_path: Path, caps
     [
         (["--methods", "CASCADE"], "name the model"),
         (["--methods", "CASCADE", "--model", "m"], "name the model"),
-        (["--methods", "CASCADE", "--model", "m", "--base-url", "http://h/v1", "--folder", "f"], "name the model"),
+        (["--methods", "CASCADE", "--model", "m", "--base-url", "http://h/v1", "--folder", "f"], "exclude each other"),
         (["--methods", "cascade", "--model", "m"], "there is no method 'cascade'"),
         pytest.param(["--methods", "CASCADE", "--folder", "nowhere/at/all"], "there is no folder", marks=pytest.mark.slow),
         (["--methods", "CASCADE", "--model", "m", "--tasks", "banking78"], "banking78"),

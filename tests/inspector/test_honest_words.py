@@ -10,8 +10,8 @@ import pytest
 from inspecting import WEIRD, Browser, Door, door, form_of, links_of, text_of
 
 from cascade_memory import CascadeMemory, Step, Trajectory
+from cascade_memory.capabilities.review import pages
 from cascade_memory.errors import InvalidInput
-from cascade_memory.inspector import pages_episodes
 from cascade_memory.ledger.forgetting import SQLForgetting
 
 TASK = "boil some water"
@@ -108,7 +108,7 @@ def test_a_report_that_somebody_else_has_confirmed_since_is_not_corrected(editin
 
 
 def test_what_is_listed_to_judge_is_not_all_when_there_is_too_much(editing: Door, memory: CascadeMemory, monkeypatch: Any):
-    monkeypatch.setattr(pages_episodes, "MOST_LISTED", 3)
+    monkeypatch.setattr(pages, "MOST_LISTED", 3)
     for number in range(4):
         memory.review.propose(f"{TASK} {number}", "use the kettle")
     assert "More may wait; these 3 come first." in text_of(editing.browser().get("/judge"))

@@ -1,1 +1,1 @@
-"""What people decide about episodes, the audit log of it, and undo: the verbs and the command."""
+"""What people decide about episodes, the audit log of it, and undo: the verbs, the command and the pages."""

@@ -1,1 +1,1 @@
-"""Warnings of known failures: the verbs and the command."""
+"""Warnings of known failures: the verbs, the command and the pages."""

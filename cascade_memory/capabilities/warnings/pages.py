@@ -1,13 +1,11 @@
-"""The pages of warnings: a list, and one warning with what came of it."""
+"""The pages of warnings: a list, and one warning with what came of it and what people decide about it."""
 
 from __future__ import annotations
 
 from cascade_memory import FailureWarning
 from cascade_memory.domain import Tally
 from cascade_memory.errors import InvalidInput
-from cascade_memory.inspector.actions import told
-from cascade_memory.inspector.shown import cut, is_cut
-from cascade_memory.inspector.view import Missing, Rendered, View
+from cascade_memory.inspector import Act, Missing, Rendered, View, cut, is_cut, told
 
 PER_PAGE = 50
 STATES = ("active", "retired", "held")
@@ -90,3 +88,26 @@ def _all(view: View) -> list[FailureWarning] | None:
 
 def _place(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0
+
+
+def decide(view: View, name: str) -> str:
+    """Retire a warning, give it again, or say what to do instead."""
+    verbs, warning, note = view.memory.warnings, view.filled("id"), view.fields.get("note", "").strip() or None
+    if name == "advise":
+        done = verbs.advise(warning, view.filled("advice").strip("\n"), note=note)
+    else:
+        done = {"retire": verbs.retire, "restore": verbs.restore}[name](warning, note=note)
+    return view.link("warning", id=warning, done=name if done else "unchanged")
+
+
+PAGES = {"warnings": warnings, "warning": warning}
+TABS = (("warnings", "Warnings"),)
+ACTS = Act.each(
+    decide,
+    "warning",
+    {
+        "retire": "This warning is retired: agents do not get it any more.",
+        "restore": "Agents get this warning again, whatever its record says.",
+        "advise": "Agents see your advice with this warning from now on.",
+    },
+)
