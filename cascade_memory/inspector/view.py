@@ -109,9 +109,7 @@ class Act:
     variants: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @classmethod
-    def each(
-        cls, do: Callable[[View, str], str | Rendered], about: str, said: Mapping[str, str], **variants: str
-    ) -> dict[str, Act]:
+    def each(cls, do: Deed, about: str, said: Mapping[str, str], **variants: str) -> dict[str, Act]:
         """Make acts that differ in what is said.
 
         >>> sorted(Act.each(lambda view, name: name, "case", {"pin": "It is pinned.", "unpin": "It is not."}))
