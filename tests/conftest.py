@@ -26,8 +26,9 @@ _RAM = Path("/dev/shm")
 if os.access(_RAM, os.W_OK) and shutil.disk_usage(_RAM).free > 2 * 1024**3:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_RAM))
 
-# They drive a browser with selenium, which .ci/matrix installs; they hold no tests.
-collect_ignore = ["browser/check_inspector.py", "helpers/people.py"]
+# They hold no tests: one drives a browser with selenium, which .ci/matrix installs, and a helper may change the package for
+# whoever imports it.
+collect_ignore = ["browser/check_inspector.py", "helpers"]
 
 _MEASURED = {"bandit", "cycle", "cross_encoder", "encoders", "memory", "test_contracts.py", "test_replay.py"}
 _LOCAL = {"127.0.0.1", "::1", "localhost"}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cascade_memory.assembly.cascade import CascadeMemory as Engine
 from cascade_memory.assembly.misspelt import check_names
+from cascade_memory.capabilities import CAPABILITIES
 from cascade_memory.errors import InvalidInput
 from cascade_memory.memory.passed_wrongly import SaysWhatToPass
 from cascade_memory.runs.delegating import after_runs, awaited_after_runs, awaited_with_own_k, of_engine, with_own_k
@@ -16,15 +17,15 @@ from cascade_memory.runs.delegating import after_runs, awaited_after_runs, await
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from cascade_memory.capabilities.review.verbs import Review
-    from cascade_memory.capabilities.sources.verbs import Sources
-    from cascade_memory.capabilities.warnings.verbs import Warnings
+    from cascade_memory.capabilities import Nouns
     from cascade_memory.memory.cases import Cases
     from cascade_memory.memory.data import Data
     from cascade_memory.memory.episodes import Episodes
+else:
+    Nouns = object  # see the end of this file
 
 
-class Adapter(SaysWhatToPass):
+class Adapter(SaysWhatToPass, Nouns):
     """A framework's ``CascadeMemory``. Subclasses set ``_engine`` and implement ``_drain``."""
 
     if TYPE_CHECKING:  # LangChain's pydantic models would turn a plain annotation into a field
@@ -87,21 +88,6 @@ class Adapter(SaysWhatToPass):
     def episodes(self) -> Episodes:
         """The tasks that were asked: how they went, and what was shown for them."""
         return self._after_runs().episodes
-
-    @property
-    def review(self) -> Review:
-        """What people decide about episodes, the log of it, and undo."""
-        return self._after_runs().review
-
-    @property
-    def sources(self) -> Sources:
-        """Those who wrote what is stored: what is known of them, quarantine, and tickets."""
-        return self._after_runs().sources
-
-    @property
-    def warnings(self) -> Warnings:
-        """Warnings of known failures: to ask before an action, and to decide about."""
-        return self._after_runs().warnings
 
     @property
     def data(self) -> Data:
@@ -188,3 +174,14 @@ def engine_for(
     if k is not None:
         opened["k"] = k
     return Engine(path, **opened)
+
+
+def _noun(capability: str) -> property:
+    def found(adapter: Adapter) -> Any:
+        return getattr(adapter._after_runs(), capability)  # pyright: ignore[reportPrivateUsage] - a property of it
+
+    return property(found, doc=f"``memory.{capability}``, as of the framework-free memory.")
+
+
+for _capability in CAPABILITIES:
+    setattr(Adapter, _capability, _noun(_capability))

@@ -43,3 +43,18 @@ def test_a_memory_with_its_tables_is_refused_where_it_is_missing(project: Path, 
     assert without.returncode == 1
     assert "it has the unexpected table note" in without.stderr
     assert "use that version" in without.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("adapter", ["langchain", "llama_index"])
+def test_the_adapters_have_its_noun(project: Path, adapter: str):
+    pytest.importorskip(adapter)
+    uses = f"""
+from cascade_memory.{adapter} import CascadeMemory
+with CascadeMemory(embedder="hashing") as memory:
+    case_id = memory.add("reset the router", "hold the button")
+    memory.notes.pin(case_id, "only the grey one")
+    print([note.text for note in memory.notes.all()])
+"""
+    ended = run_in(project, "-c", uses)
+    assert ended.stdout == "['only the grey one']\n", ended.stderr
