@@ -27,9 +27,10 @@ _MOST_WORDS = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solved:
-    """A run that solved a task like the one that failed; ``case`` is the id of its case, if it is one.
+    """A run that solved a task similar to that of the failed run. ``case`` is the id of the case made from it, or None.
 
-    Only if it is ``trusted``, about as much as the verdict, does it say what works in place of a step that failed.
+    ``trusted`` says whether its source is trusted about as much as that of the verdict: only then is the run used to tell what
+    works in place of the failed step.
     """
 
     case: str | None

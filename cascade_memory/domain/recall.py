@@ -65,8 +65,8 @@ class Rewardable(Protocol):
     """What a recall asks of the memory that made it."""
 
     @property
-    def sources(self) -> KnowsTickets:
-        """Those who wrote what is stored; they know who needs a ticket."""
+    def episodes(self) -> KnowsTickets:
+        """The tasks that were asked, and who needs a ticket to reward them."""
         ...
 
     def reward(
@@ -201,7 +201,7 @@ class Recall:
             metadata=metadata,
             overwrite=overwrite,
             confirms=confirms,
-            ticket=self.ticket if memory.sources.needs_ticket(source) else None,
+            ticket=self.ticket if memory.episodes.needs_ticket(source) else None,
         )
 
     async def areward(
@@ -226,7 +226,7 @@ class Recall:
             metadata=metadata,
             overwrite=overwrite,
             confirms=confirms,
-            ticket=self.ticket if memory.sources.needs_ticket(source) else None,
+            ticket=self.ticket if memory.episodes.needs_ticket(source) else None,
         )
 
     def _rewarded_by(self) -> Rewardable | None:

@@ -196,7 +196,7 @@ def check_number(value: object, name: str, low: float, high: float) -> float:
 
 
 def check_k(k: object, name: str = "k") -> int:
-    """Check how many cases are asked for.
+    """Check ``k``, the number of cases that are asked for, and return it.
 
     >>> check_k(3)
     3

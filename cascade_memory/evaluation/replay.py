@@ -84,7 +84,7 @@ class Replay:
 def replay(path: str | os.PathLike[str], policy: str, *, namespace: str = "default") -> Replay:
     """Estimate the mean reward of a policy on a memory's episodes.
 
-    ``policy`` is the name of a ranker, or "shadow": the shadow that watched last.
+    ``policy`` is the name of a ranker, or "shadow" for the shadow ranker (one that only proposes choices) that ran last.
     """
     place = place_of(path)
     place.check_there()

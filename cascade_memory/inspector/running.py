@@ -57,7 +57,7 @@ class Listening:
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine can reach it."""
+        """Whether only this machine can reach the inspector."""
         return self.host in LOOPBACK
 
     @property

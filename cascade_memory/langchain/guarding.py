@@ -14,6 +14,7 @@ from cascade_memory.runs.around import active_episode
 from cascade_memory.runs.ending import fail_open
 
 if TYPE_CHECKING:
+    from cascade_memory.capabilities.warnings.verbs import Warnings
     from cascade_memory.domain.failure_warning import Advice
     from cascade_memory.langchain.handler import CascadeCallbackHandler
     from cascade_memory.memory.memory import Memory
@@ -31,17 +32,22 @@ class ToolGuard(TypedDict):
 def warning_before(memory: Memory, request: Any, episode_id: str, namespace: str | None) -> ToolMessage | None:
     """Return what the model gets instead of the tool's answer; None: the tool may run. A failing memory warns of nothing."""
     with fail_open(memory, "check"):
-        if (asked := _question(request)) is not None:
-            return _answer(request, memory.acting(namespace=namespace).warnings.check(episode_id, **asked))
+        if (asked := _question(request)) is not None and (known := _known(memory, namespace)) is not None:
+            return _answer(request, known.check(episode_id, **asked))
     return None
 
 
 async def awarning_before(memory: Memory, request: Any, episode_id: str, namespace: str | None) -> ToolMessage | None:
     """Do the same without blocking the event loop."""
     with fail_open(memory, "check"):
-        if (asked := _question(request)) is not None:
-            return _answer(request, await memory.acting(namespace=namespace).warnings.acheck(episode_id, **asked))
+        if (asked := _question(request)) is not None and (known := _known(memory, namespace)) is not None:
+            return _answer(request, await known.acheck(episode_id, **asked))
     return None
+
+
+def _known(memory: Memory, namespace: str | None) -> Warnings | None:
+    """Return the warnings of a namespace; None if the package comes without that capability."""
+    return getattr(memory.acting(namespace=namespace), "warnings", None)
 
 
 def _question(request: Any) -> dict[str, Any] | None:

@@ -287,7 +287,7 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
             metadata: Stored with the case; ``where=`` filters by it.
             overwrite: Replace an outcome that was reported before.
             confirms: The ``fingerprint`` of the episode as you saw it; needed if its solution is its agent's own report.
-            ticket: The ticket of the episode (``sources.ticket_of``): rewards from users need it in a memory with
+            ticket: The ticket of the episode (``episodes.ticket_of``): rewards from users need it in a memory with
                 ``tickets=True``.
 
         >>> memory = CascadeMemory(embedder="hashing")

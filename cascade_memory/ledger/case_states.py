@@ -145,7 +145,7 @@ def under_its_id(
 
 
 def decide_again(connection: Connection, namespace: int, case_id: str, before: Gone | None) -> None:
-    """Pin and hide a case as a person had done."""
+    """Pin and hide a case that came back, as far as a person had done so before it went."""
     if before is not None and before.pinned:
         (key,) = connection.execute("SELECT key FROM cases WHERE id = ?", (case_id,)).fetchone()
         set_pinned(connection, key, pinned=True)

@@ -94,7 +94,7 @@ class SQLInsight:
                 yield _judged(row[:_LESSON], row[_LESSON:], kept[number])
 
     def arms(self, namespace: int | None) -> dict[str, int]:
-        """Return the number of episodes in each arm; only episodes whose arm was drawn at random count."""
+        """Return the number of episodes in each arm, leaving out those whose arm was not drawn at random."""
         where, values = given({"namespace": namespace})
         with self._connections.read() as connection:
             query = f"SELECT arm, count(*) FROM episode WHERE holdout > 0{where} GROUP BY arm"

@@ -1,4 +1,7 @@
-"""Exports and imports the rows that the record of their owner lists as they are: all that a table needs for it is its name."""
+"""Exports and imports nested rows: an export lists them, unchanged, in the record of their owner.
+
+The owner is the row to which they belong. A table has this done with its rows by a name for them: ``nested``.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ _NESTED = tuple(table for table in TABLES if table.nested)
 
 
 class Nested:
-    """Reads such rows; most owners have none."""
+    """Reads the nested rows of owners, for an export; most owners have none."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

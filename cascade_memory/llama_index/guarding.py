@@ -27,7 +27,7 @@ Here: TypeAlias = Callable[[], "tuple[str, str | None] | None"]
 class _Asked(NamedTuple):
     """What is asked about a call, and whom."""
 
-    warnings: Warnings  # of the namespace of the episode
+    warnings: Warnings | None  # of the namespace of the episode; None if the package comes without that capability
     episode_id: str
     question: dict[str, Any]  # the tool, its arguments, and what was done before
 
@@ -42,8 +42,10 @@ class Guard:
         """Warn, or call the tool."""
         asked = self._asked(tool, args, kwargs)
         with fail_open(self._memory, "check"):
-            if asked is not None and (advice := asked.warnings.check(asked.episode_id, **asked.question)) is not None:
-                return _output(asked, advice)
+            if asked is not None and asked.warnings is not None:
+                advice = asked.warnings.check(asked.episode_id, **asked.question)
+                if advice is not None:
+                    return _output(asked, advice)
         with self._noting(asked) as output:
             output.append(tool(*args, **kwargs))
         return output[0]
@@ -52,8 +54,10 @@ class Guard:
         """Do the same without blocking the event loop."""
         asked = self._asked(tool, args, kwargs)
         with fail_open(self._memory, "check"):
-            if asked is not None and (advice := await asked.warnings.acheck(asked.episode_id, **asked.question)) is not None:
-                return _output(asked, advice)
+            if asked is not None and asked.warnings is not None:
+                advice = await asked.warnings.acheck(asked.episode_id, **asked.question)
+                if advice is not None:
+                    return _output(asked, advice)
         with self._noting(asked) as output:
             output.append(await adapt_to_async_tool(tool).acall(*args, **kwargs))
         return output[0]
@@ -64,7 +68,7 @@ class Guard:
             if (found := self._here()) is not None:
                 episode_id, namespace = found
                 done = partial(self._noted.of, episode_id)
-                warnings = self._memory.acting(namespace=namespace).warnings
+                warnings = getattr(self._memory.acting(namespace=namespace), "warnings", None)
                 return _Asked(warnings, episode_id, {"done": done, **_question(tool, args, kwargs)})
         return None
 

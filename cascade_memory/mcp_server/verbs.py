@@ -66,7 +66,7 @@ class Verbs:
     @property
     def takes_tickets(self) -> bool:
         """Whether a report has to bring the ticket of its recall."""
-        return self.acting.sources.needs_ticket("agent")
+        return self.acting.episodes.needs_ticket("agent")
 
     def found_for(self, query: str) -> Recall:
         """Find cases for a task, and open an episode for it unless the server is read-only."""
@@ -196,10 +196,10 @@ class Verbs:
                 "status": "preview",
                 "would_forget": preview,
                 "cases": [{"id": case.id, "task": legible(shortened(case.query, _TASK_CHARS))} for case in cases],
-                "code": self.memory.sources.sign_code("forget", about, lasts=_CODE_LASTS),
+                "code": self.memory.data.sign_code("forget", about, lasts=_CODE_LASTS),
             }
         try:
-            self.memory.sources.redeem_code("forget", about, code)
+            self.memory.data.redeem_code("forget", about, code)
         except TicketRefused:
             raise TicketRefused(_LOOK_AGAIN) from None
         return {"status": "forgotten", "forgotten": _of_ids(self.acting.forget(ids))}

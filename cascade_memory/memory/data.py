@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from cascade_memory.errors import TicketRefused
 from cascade_memory.memory import transfer
 from cascade_memory.memory.backup import backup
 from cascade_memory.memory.bound import Bound, stored_at
@@ -107,3 +108,14 @@ class Data(Bound):
     def note_failure(self, step: str, error: Exception) -> None:
         """Count a failure that was hidden from the agent; see ``health()``."""
         self._note_failure(step, error)
+
+    def sign_code(self, purpose: str, about: Sequence[str], *, lasts: float) -> str:
+        """Make a code with which somebody confirms something later, in this process or another; for adapters."""
+        return self._open().signing.made(purpose, about, lasts=lasts)
+
+    def redeem_code(self, purpose: str, about: Sequence[str], code: object) -> None:
+        """Take a code, once; raise ``TicketRefused`` if it is not good for exactly this."""
+        engine = self._open()
+        found = engine.signing.read(purpose, about, code)
+        if found is None or not engine.parts.ledger.facts.redeem(found, "", named="this code"):
+            raise TicketRefused("this code is not good for that, or was used before")

@@ -27,6 +27,7 @@ from cascade_memory.memory.explaining import explained
 from cascade_memory.memory.paging import AT_ONCE, page_of, place_of, through_pages
 from cascade_memory.memory.session import MakesRecall
 from cascade_memory.memory.threads import in_thread
+from cascade_memory.memory.ticketing import NONE_HERE, ticket_of
 from cascade_memory.ports.ledger_viewing import StoredRecall
 from cascade_memory.ports.policy import SaysWhatItLearned
 
@@ -248,6 +249,30 @@ class Episodes(Ending):
             return warned(await in_thread(lambda: self._found(request)))
 
         return MakesRecall(lambda: warned(self._found(request)), awaited)
+
+    def needs_ticket(self, source: str) -> bool:
+        """Say whether a reward from a source has to bring the ticket of its recall.
+
+        >>> from cascade_memory import CascadeMemory
+        >>> memory = CascadeMemory(embedder="hashing", tickets=True)
+        >>> over_mcp = memory.acting(channel="mcp")
+        >>> [one.episodes.needs_ticket("host") for one in (memory, over_mcp)], memory.episodes.needs_ticket("user")
+        ([False, True], True)
+        """
+        return self._tickets is not None and self._tickets.needed(source, self._channel)
+
+    def ticket_of(self, episode_id: str) -> str:
+        """Make a ticket for an episode: for the answer of an agent whose framework has made the recall.
+
+        >>> from cascade_memory import CascadeMemory
+        >>> memory = CascadeMemory(embedder="hashing", tickets=True)
+        >>> episode_id = memory.recall("cool some mug").episode_id
+        >>> memory.reward(episode_id, 0.0, source="user", ticket=memory.episodes.ticket_of(episode_id))
+        """
+        found = self._known(episode_id)
+        if self._tickets is None:
+            raise InvalidInput(NONE_HERE)
+        return ticket_of(self._engine, found.id, found.namespace, found.opened_at, self._tickets)
 
     def as_stored(self, query: str, episode_id: str | None = None) -> str:
         """Return a task as a recall of this memory has it, for an episode: with placeholders instead of secrets."""

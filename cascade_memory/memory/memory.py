@@ -467,9 +467,10 @@ class Memory(Bound, Nouns):
     # -- opening and closing ---------------------------------------------------------------------------------------------
 
     def warm(self, *, wait: bool = True) -> None:
-        """Load the embedder and the namespace's cases now, instead of at the first recall; without ``wait``, on a thread.
+        """Load the embedder and the namespace's cases now, instead of at the first recall.
 
-        A server and the middleware do the latter by themselves, if the embedder has a model to load.
+        With ``wait=False`` it returns at once, and a thread loads them if the embedder has a model to load. The MCP server and
+        the middleware do this by themselves.
         """
         warmed(self._open(), self._new_in(), wait=wait)
 

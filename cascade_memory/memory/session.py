@@ -139,7 +139,7 @@ class Session:
             source=source,
             metadata=metadata,
             confirms=confirms,
-            ticket=self.recall.ticket if self._memory.sources.needs_ticket(source) else None,
+            ticket=self.recall.ticket if self._memory.episodes.needs_ticket(source) else None,
         )
         self._rewarded = True
 

@@ -33,5 +33,5 @@ class Insight(Protocol):
         ...
 
     def arms(self, namespace: int | None) -> dict[str, int]:
-        """Return the number of episodes in each arm; only episodes whose arm was drawn at random count."""
+        """Return the number of episodes in each arm, leaving out those whose arm was not drawn at random."""
         ...

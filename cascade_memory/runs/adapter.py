@@ -45,9 +45,10 @@ class Adapter(SaysWhatToPass, Nouns):
         return self._engine.namespace
 
     def acting(self, *, actor: str | None = None, channel: str | None = None, namespace: str | None = None) -> Self:
-        """Return the same memory, acting for somebody, through a door, or in another namespace; see the engine's ``acting``.
+        """Return the same memory for another actor, channel or namespace; see the engine's ``acting``.
 
-        It has hooks of its own, which end the runs that they see in its name: take the hooks of a run from one of the two.
+        The returned adapter has hooks of its own, and a run that they see is ended in the name of its actor. So take all hooks
+        of one run from the same adapter: from this one or from the returned one.
         """
         acting = self._engine.acting(actor=actor, channel=channel, namespace=namespace)
         return self._acting_as(acting, named=actor is not None)

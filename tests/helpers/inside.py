@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from cascade_memory import CascadeMemory
-from cascade_memory.capabilities.review.verbs import Review
-from cascade_memory.capabilities.sources.verbs import Sources
-from cascade_memory.capabilities.warnings.verbs import Warnings
+from cascade_memory.capabilities import CAPABILITIES
 from cascade_memory.cycle.recall import recall
 from cascade_memory.domain.actions import check_known_actor
 from cascade_memory.engine.engine import Engine
@@ -41,7 +39,8 @@ def engine_of(memory: Bound | Adapter) -> Engine:
 
 
 _NOUNS: dict[str, type[Bound]] = {
-    **{"cases": Cases, "episodes": Episodes, "review": Review, "sources": Sources, "warnings": Warnings, "data": Data}
+    **{"cases": Cases, "episodes": Episodes, "data": Data},
+    **{name: getattr(CascadeMemory, name).verbs for name in CAPABILITIES},
 }
 
 

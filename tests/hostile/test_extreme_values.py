@@ -41,7 +41,7 @@ _LEFT_OUT = {
         "episodes.begin",
         "episodes.as_stored",
     ),
-    *("sources.sign_code", "sources.redeem_code"),
+    *("data.sign_code", "data.redeem_code"),
 }
 _FLAGS = {"everything", "purge", "dry_run", "progress", "everywhere", "newest_first", "reported", "order", "self"}
 _GIVEN: dict[str, Any] = {

@@ -28,7 +28,7 @@ EPISODES: dict[str, Asking] = {
     "forget": lambda memory, one: memory.forget(episode_id=one),
     "preview": lambda memory, one: memory.forget(episode_id=one, dry_run=True),
     "get_episode": lambda memory, one: memory.episodes.get(one),
-    "ticket_of": lambda memory, one: memory.sources.ticket_of(one),
+    "ticket_of": lambda memory, one: memory.episodes.ticket_of(one),
     "decisions": lambda memory, one: memory.episodes.decisions(one),
     "outcomes": lambda memory, one: memory.episodes.outcomes(episode_id=one),
     "check": lambda memory, one: memory.warnings.check(one, "rm x"),

@@ -153,7 +153,7 @@ def test_all_tickets_of_one_episode_are_good_for_it(memory):
         thread.start()
     for thread in threads:
         thread.join()
-    for ticket in (*tickets, memory.recall(TASK, episode_id="run").ticket, memory.sources.ticket_of("run")):
+    for ticket in (*tickets, memory.recall(TASK, episode_id="run").ticket, memory.episodes.ticket_of("run")):
         memory.reward("run", 1.0, source="user", ticket=ticket)
 
 

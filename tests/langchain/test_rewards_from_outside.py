@@ -15,7 +15,7 @@ async def test_a_thumb_brings_the_ticket_that_was_made_for_the_answer(awaited: b
         chain = RunnableLambda(lambda task: "It is 42." if memory.invoke(task) else "I do not know.")
         chain.invoke("What is 6 times 7?", {"callbacks": [memory.callback], "metadata": {"thread_id": "t1"}})
         (pending,) = memory.episodes.pending()
-        ticket = memory.sources.ticket_of(pending.id)
+        ticket = memory.episodes.ticket_of(pending.id)
         with pytest.raises(TicketRefused):
             memory.reward(thread_id="t1", value=1.0, source="user")
         thumb = {"thread_id": "t1", "value": 1.0, "source": "user", "ticket": ticket}

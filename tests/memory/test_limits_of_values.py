@@ -100,8 +100,8 @@ _LIMITS = [
 ]
 _OF_ADAPTERS = {
     *(
-        "sources.sign_code",
-        "sources.redeem_code",
+        "data.sign_code",
+        "data.redeem_code",
         "episodes.conclude",
         "episodes.end_run",
         "episodes.aend_run",

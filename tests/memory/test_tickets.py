@@ -80,7 +80,7 @@ def test_no_other_ticket_of_an_episode_changes_what_its_source_said(memory):
     while len(more) < 4:  # those of one millisecond are the same one
         time.sleep(0.002)
         more.append(
-            memory.sources.ticket_of(first.episode_id) if more else memory.recall(TASK, episode_id=first.episode_id).ticket
+            memory.episodes.ticket_of(first.episode_id) if more else memory.recall(TASK, episode_id=first.episode_id).ticket
         )
     about = {"source": "user", "overwrite": True}
     memory.reward(first.episode_id, 1.0, ticket=first.ticket, **about)
@@ -129,21 +129,21 @@ def test_every_reward_may_need_one():
 
 def test_a_ticket_can_be_made_for_an_episode_that_an_adapter_opened(memory):
     recall = memory.recall(TASK)
-    memory.reward(recall.episode_id, 1.0, source="user", ticket=memory.sources.ticket_of(recall.episode_id))
+    memory.reward(recall.episode_id, 1.0, source="user", ticket=memory.episodes.ticket_of(recall.episode_id))
     with pytest.raises(UnknownEpisode):
-        memory.sources.ticket_of("nowhere")
+        memory.episodes.ticket_of("nowhere")
 
 
 def test_without_tickets_nothing_is_made_and_none_is_taken(tmp_path: Path):
     with CascadeMemory(tmp_path / "memory", embedder="hashing") as memory:
         recall = memory.recall(TASK)
         assert recall.ticket is None
-        assert not memory.acting(channel="mcp").sources.needs_ticket("user")
+        assert not memory.acting(channel="mcp").episodes.needs_ticket("user")
         memory.reward(recall.episode_id, 1.0, source="user")
         with pytest.raises(InvalidInput, match="opened without tickets"):
             memory.reward(recall.episode_id, 1.0, ticket="whatever")
         with pytest.raises(InvalidInput, match="opened without tickets"):
-            memory.sources.ticket_of(recall.episode_id)
+            memory.episodes.ticket_of(recall.episode_id)
         assert engine_of(memory).parts.ledger.facts.get(KEY) is None
 
 

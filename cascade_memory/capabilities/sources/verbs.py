@@ -1,20 +1,17 @@
-"""``memory.sources``: who wrote what, what is known of them, quarantine, and the tickets of rewards."""
+"""``memory.sources``: who wrote what, what is known of them, and quarantine."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from cascade_memory.domain.actions import NewAction, check_known_actor
 from cascade_memory.domain.moments import Moment, moment_of
 from cascade_memory.domain.provenance import Wanted
 from cascade_memory.domain.standing import ActorStanding
-from cascade_memory.errors import InvalidInput, TicketRefused
+from cascade_memory.errors import InvalidInput
 from cascade_memory.insight.sources import Diff
 from cascade_memory.insight.sources import Sources as SourceRows
 from cascade_memory.memory.bound import Bound
 from cascade_memory.memory.explaining import explained
 from cascade_memory.memory.paging import AT_ONCE
-from cascade_memory.memory.ticketing import NONE_HERE, ticket_of
 
 
 @explained
@@ -137,40 +134,3 @@ class Sources(Bound):
         moved = decide(namespace_id, whose, action)
         engine.learn_soon()
         return moved or 0
-
-    # -- tickets ---------------------------------------------------------------------------------------------------------
-
-    def needs_ticket(self, source: str) -> bool:
-        """Say whether a reward from a source has to bring the ticket of its recall.
-
-        >>> from cascade_memory import CascadeMemory
-        >>> memory = CascadeMemory(embedder="hashing", tickets=True)
-        >>> over_mcp = memory.acting(channel="mcp")
-        >>> [one.sources.needs_ticket("host") for one in (memory, over_mcp)], memory.sources.needs_ticket("user")
-        ([False, True], True)
-        """
-        return self._tickets is not None and self._tickets.needed(source, self._channel)
-
-    def ticket_of(self, episode_id: str) -> str:
-        """Make a ticket for an episode: for the answer of an agent whose framework has made the recall.
-
-        >>> from cascade_memory import CascadeMemory
-        >>> memory = CascadeMemory(embedder="hashing", tickets=True)
-        >>> episode_id = memory.recall("cool some mug").episode_id
-        >>> memory.reward(episode_id, 0.0, source="user", ticket=memory.sources.ticket_of(episode_id))
-        """
-        found = self._known(episode_id)
-        if self._tickets is None:
-            raise InvalidInput(NONE_HERE)
-        return ticket_of(self._engine, found.id, found.namespace, found.opened_at, self._tickets)
-
-    def sign_code(self, purpose: str, about: Sequence[str], *, lasts: float) -> str:
-        """Make a code with which somebody confirms something later, in this process or another; for adapters."""
-        return self._open().signing.made(purpose, about, lasts=lasts)
-
-    def redeem_code(self, purpose: str, about: Sequence[str], code: object) -> None:
-        """Take a code, once; raise ``TicketRefused`` if it is not good for exactly this."""
-        engine = self._open()
-        found = engine.signing.read(purpose, about, code)
-        if found is None or not engine.parts.ledger.facts.redeem(found, "", named="this code"):
-            raise TicketRefused("this code is not good for that, or was used before")

@@ -73,7 +73,7 @@ _ROOMS = {
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """The rules of the engine's world: what each receptacle can hold, and what can be done with each object."""
+    """The rules of the world of ALFWorld's engine: what each receptacle can hold, and what can be done with each object."""
 
     holds: Mapping[str, Set[str]]
     able: Mapping[str, Set[str]]
