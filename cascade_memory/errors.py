@@ -128,7 +128,7 @@ class MissingExtra(CascadeError, ImportError):
 
 
 class ModelUnavailable(CascadeError, ConnectionError):
-    """A chat model gave no reply: its server is down or refuses. The task did not fail; the message says what to do."""
+    """A chat model gave no reply: its server is down or refuses. No task has failed by that; the message says what to do."""
 
 
 class StoreError(CascadeError, OSError):

@@ -187,11 +187,12 @@ class CascadeMemory(Memory, metaclass=saying(type(Memory))):
     def inspect(self, *, edit: bool = False, actor: str | None = None, port: int = 0, rate: float = 1.0) -> Inspecting:
         """Open the inspector on this machine, beside a notebook or a script: pages that show and correct what is stored.
 
-        Needs the extra "inspector". In a notebook, the result shows a link; ``close()`` stops it.
+        Needs the extra "inspector". In a notebook, what it returns shows a link, and its ``close()`` stops the inspector.
 
         Args:
             edit: Allow corrections, verdicts and forgetting; otherwise it only shows.
-            actor: The name under which they are recorded; by default whom ``acting`` names, or the user of this process.
+            actor: The name under which corrections and verdicts are recorded; by default the one that ``acting`` was given,
+                or else the user of this process.
             port: The port to listen on; 0: any free one.
             rate: The share of episodes about which people are asked for a verdict (the paper's revision rate).
         """

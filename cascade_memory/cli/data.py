@@ -144,7 +144,7 @@ def _is_there(options: argparse.Namespace) -> bool:
 
 
 def backup(options: argparse.Namespace) -> int:
-    """Copy."""
+    """Copy a memory into a new folder."""
     with existing(options) as memory:
         held = memory.data.backup(options.target)
     print_done(options, held, f"backed up: {_counted(held)}")

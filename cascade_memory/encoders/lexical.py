@@ -178,7 +178,7 @@ class Rarity:
         self.texts += len(texts)
 
     def shared(self, text: str, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return how much one text shares with each of the others: the cosine of their terms, weighted by their rarity."""
+        """Return how much one text shares with each of the others: the cosine of both texts' terms; rare terms weigh more."""
         owners, buckets = self._terms([text, *texts])
         first = np.searchsorted(owners, 1)
         query, owners, buckets = buckets[:first], owners[first:] - 1, buckets[first:]

@@ -166,7 +166,7 @@ class NeuralTrainer:
         self._waiting += changes
 
     def learn(self, changes: Sequence[Change]) -> None:
-        """Learn the waiting entries, then these, until the encoder has taken a step."""
+        """Learn the waiting entries, then the given ones, but only until the encoder has taken a step; the rest goes on waiting."""
         self._waiting += changes
         failure: Exception | None = None
         while self._waiting:

@@ -182,7 +182,7 @@ class Table:
 
     @functools.cached_property
     def travelling(self) -> tuple[str, ...]:
-        """The columns that mean the same in every ledger, and so are exported: others are numbers of rows."""
+        """The columns that are exported. Left out are keys, references to rows, and what means nothing outside this ledger."""
         return tuple(one.name for one in self.columns if not (one.key or one.of or one.refers or one.stays))
 
     @functools.cached_property

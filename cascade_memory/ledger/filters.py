@@ -84,8 +84,8 @@ def kept_fields(connection: Connection, of: Filtered, ref: int) -> dict[str, Any
 def compile_where(where: object, namespace: int, of: Filtered = CASES) -> tuple[str, list[Any]]:
     """Build a query for the keys of all matching rows (by default cases), ascending; return it with its parameters.
 
-    Takes Chroma's operators ``$eq $ne $gt $gte $lt $lte $in $nin $and $or``; as there, ``$ne`` and ``$nin`` also match cases
-    that lack the key.
+    Takes Chroma's operators ``$eq $ne $gt $gte $lt $lte $in $nin $and $or``; as in Chroma, ``$ne`` and ``$nin`` also match
+    rows that lack the key.
 
     >>> compile_where({"steps": {"$lte": 5}}, 1)[1]
     [1, 'steps', FieldValue(value=5)]

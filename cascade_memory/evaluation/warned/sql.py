@@ -101,5 +101,5 @@ def sql_in(action: str) -> str:
 
 
 def query_in(case: RecalledCase) -> str:
-    """Return the query of a case: the answer of its trajectory."""
+    """Return the SQL that a case holds: the answer of its trajectory, or its solution if that is a text."""
     return case.solution.answer if isinstance(case.solution, Trajectory) else str(case.solution)

@@ -24,7 +24,7 @@ _DEVICES = {"clean": "sinkbasin", "heat": "microwave", "cool": "fridge"}
 
 @dataclass(frozen=True, slots=True)
 class Game:
-    """A game: the first text that a player sees, its file, actions that win it, and its type of task."""
+    """A game: its file, its type of task, the first text that a player sees, and actions that win the game."""
 
     query: str
     file: Path
