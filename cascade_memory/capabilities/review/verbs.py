@@ -272,8 +272,8 @@ class Review(Bound):
         """Iterate over what people did, newest first: who did what to which case or episode, and whether it can be undone.
 
         The log has every action of this class, and what was added by hand, forgotten, purged, brought back, imported, and
-        rewarded anew by a human. An entry is written together with what it is about. It holds ids and numbers, never the text
-        of a case; the note on a correction is deleted with what it is about.
+        rewarded anew by a human. An entry is written together with what it is about. It holds ids, numbers and
+        people's notes, never the text of a case; the note on a correction is deleted with the episode or case that it is about.
         """
         namespace_id = self._namespace_id()
 
