@@ -166,7 +166,7 @@ class NeuralTrainer:
         self._waiting += changes
 
     def learn(self, changes: Sequence[Change]) -> None:
-        """Learn the waiting entries, then the given ones, but only until the encoder has taken a step; the rest goes on waiting."""
+        """Learn the waiting entries, then the given ones, until the encoder has taken a step; the rest waits."""
         self._waiting += changes
         failure: Exception | None = None
         while self._waiting:
