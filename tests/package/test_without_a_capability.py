@@ -35,9 +35,9 @@ _ROOMS = (
 
 def without(capability: str, project: Path) -> Path:
     """Copy the package and its tests, and take a capability out."""
-    for folder in ("cascade_memory", "tests"):
+    for folder in ("cascade_memory", "tests", "examples", "docs"):
         shutil.copytree(PROJECT / folder, project / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    for file in ("pyproject.toml", "README.md"):
+    for file in ("pyproject.toml", "README.md", "CHANGELOG.md", "constraints.txt", "mkdocs.yml"):
         shutil.copy(PROJECT / file, project)
     listed = project / "cascade_memory" / "capabilities" / "__init__.py"
     shutil.rmtree(listed.parent / capability)
