@@ -113,7 +113,7 @@ class CascadeMemory(Memory, metaclass=saying(type(Memory))):
             chroma: The address of a Chroma server ("http://host:8000") to use instead of a Chroma database in the folder. Any
                 number of processes can then search it, and this process does not wait for its writes. A memory in PostgreSQL
                 works without Chroma, and needs it only to search more than 20,000 cases of a namespace quickly.
-            policy_scope: With "shared", the namespaces of a folder learn seven ranking weights together (but share no cases,
+            policy_scope: With "shared", the namespaces of a folder learn their ranking weights together (but share no cases,
                 words or clusters), so that a new namespace does not begin with an untrained ranker.
             credit: Which of several shown cases a reward is attributed to: "matched", those that agree with the verified
                 solution (or the first one, if none is known to agree); "all", all of them, as in the paper; "first", the best

@@ -25,7 +25,7 @@ class LightEncoder:
     The signals are: the cosine; the distance to the cluster of its solution; shared words; shared letter sequences; words that
     the query shares with the stored *solution*; and, if the query has several paragraphs, shared letter sequences of the first
     paragraphs and of the last paragraphs. Each signal is standardised over the candidates, so that no scale has to be learned.
-    The last two are multiplied by a weight: how far stored cases with similar paragraphs have similar solutions.
+    Those of the paragraphs are multiplied by a weight: how far stored cases with similar paragraphs have similar solutions.
 
     A changed signal is detected by its values on fixed examples (``meaning.py``), unless ``meanings`` declares its
     meaning. Declare it for a signal that depends on more than the query and the candidates, or for a built-in one whose meaning

@@ -14,6 +14,7 @@ from cascade_memory.testing.policy import shown_outcome
 
 KINDS = 10
 TASKS = 400
+_DRAWN = 7  # signals; later ones say nothing in these streams, so that one more changes no draw
 
 
 def _task(kind: int, rng: np.random.Generator) -> np.ndarray:
@@ -21,6 +22,12 @@ def _task(kind: int, rng: np.random.Generator) -> np.ndarray:
     query[kind] = 1.0
     query += 0.1 * rng.normal(size=len(query))
     return (query / np.linalg.norm(query)).astype(np.float32)
+
+
+def _features(rng: np.random.Generator, candidates: int) -> np.ndarray:
+    features = np.zeros((candidates, len(START)))
+    features[:, :_DRAWN] = rng.normal(size=(candidates, _DRAWN))
+    return features
 
 
 def _learn(
@@ -37,9 +44,9 @@ def _play(
     policy, rng, behind = LightPolicy(len(START), start=START), np.random.default_rng(seed), list[float]()
     for key in range(tasks):
         kind = int(rng.integers(KINDS))
-        features = rng.normal(size=(16, len(START)))
+        features = _features(rng, 16)
         features[:, 2] *= 0.5 + kind / KINDS  # a signal that says more where tasks are easy
-        features[:, -2:] = 0.0
+        features[:, 5:] = 0.0  # opening and closing
         features = features[np.argsort(-features[:, 0])]
         groups = own * kind + rng.permutation(own)[:16]
         slate = Slate(features=features, similarity=np.linspace(0.9, 0.5, 16), groups=groups, query=_task(kind, rng))
@@ -114,7 +121,7 @@ def test_a_success_whose_solution_nobody_had_counts_for_the_shown_case_where_non
     def values(agreement: np.ndarray | None) -> Floats:
         policy, rng = LightPolicy(len(START), start=START), np.random.default_rng(0)
         for key in range(30):
-            features = rng.normal(size=(4, len(START)))
+            features = _features(rng, 4)
             slate = Slate(features=features, similarity=rng.random(4), groups=np.arange(4) + 4 * key, query=_task(0, rng))
             choice = policy.select(slate, 1, abstain=False, seed=key)
             policy.update([shown_outcome(key, slate, choice, float(key % 4 > 0), agreement if key % 4 else None)])
@@ -129,7 +136,7 @@ def test_a_success_whose_solution_nobody_had_counts_for_the_shown_case_where_non
 def test_where_solutions_recur_hindsight_teaches_and_bare_rewards_do_not():
     policy, rng = LightPolicy(len(START), start=START), np.random.default_rng(0)
     for key in range(60):
-        features = rng.normal(size=(8, len(START)))
+        features = _features(rng, 8)
         slate = Slate(features=features, similarity=rng.random(8), groups=np.arange(8), query=_task(0, rng))
         choice = policy.select(slate, 1, abstain=False, seed=key)
         right = int(features[:, 1].argmax())

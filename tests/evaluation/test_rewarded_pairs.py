@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cascade_memory.assembly.rankers import START
 from cascade_memory.bandit import success_process
 from cascade_memory.ports.policy import Feedback, Slate
 
@@ -30,7 +31,9 @@ def _outcomes(of_case: bool, n: int = 120) -> list[Feedback]:
         query = np.array([1.0, 0.1 * rng.normal()], np.float32)
         query /= np.linalg.norm(query)
         reward = float(case % 2) if of_case else float(rng.random() < 0.5)
-        slate = Slate(features=np.zeros((2, 7)), similarity=np.array([0.9, 0.8]), groups=np.array([case, 99]), query=query)
+        slate = Slate(
+            features=np.zeros((2, len(START))), similarity=np.array([0.9, 0.8]), groups=np.array([case, 99]), query=query
+        )
         outcomes.append(
             Feedback(key=key, slate=slate, chosen=np.array([0]), context=np.zeros(3), shown=True, reward=reward, agreement=None)
         )
