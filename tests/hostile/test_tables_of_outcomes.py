@@ -77,6 +77,7 @@ def test_an_answer_that_comes_after_the_end_is_not_written_over_another_s(tmp_pa
     assert len(Outcomes(path)) == 20
 
 
+@pytest.mark.slow
 def test_a_table_of_deep_search_is_filled_and_played(tmp_path: Path):
     suite = Suite(tasks=("2wiki",), methods=("zero-shot", "similarity"), seeds=2, limit=5)
     with Outcomes(tmp_path / "table", Searcher()) as outcomes:
