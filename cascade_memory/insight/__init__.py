@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cascade_memory.lazy import door
 
 if TYPE_CHECKING:
-    from cascade_memory.insight.off_policy_log import is_one_choice, logged, with_nothing
+    from cascade_memory.insight.measuring import is_one_choice, logged, with_nothing
     from cascade_memory.insight.report import Bin, Report
     from cascade_memory.insight.stats import Health
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = door(
     __name__,
     {
-        "off_policy_log": "is_one_choice logged with_nothing",
+        "measuring": "is_one_choice logged with_nothing",
         "report": "Bin Report",
         "stats": "Health",
     },

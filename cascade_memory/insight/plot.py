@@ -40,7 +40,7 @@ class Plot:
     def figure(self) -> Any:
         """The matplotlib figure."""
         if self._figure is None:
-            from cascade_memory.looks.panels import figure_of
+            from cascade_memory.looks.figure import figure_of
 
             self._figure = figure_of(self.panels, "plot().figure")
         return self._figure

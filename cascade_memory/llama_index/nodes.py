@@ -1,13 +1,18 @@
-"""Recalled cases as LlamaIndex nodes."""
+"""Recalled cases as LlamaIndex nodes, and as what a tool answers."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.tools import FunctionTool
+from pydantic import BaseModel, Field
 
 from cascade_memory.cycle.reuse import body
+from cascade_memory.domain import recall_tool as texts
 from cascade_memory.domain.recall import Recall, RecalledCase
+from cascade_memory.memory.threads import in_thread
 
 CASE_ID, EPISODE_ID = "case_id", "cascade_episode_id"
 _OURS = (CASE_ID, EPISODE_ID, "similarity", "predicted_success", "uncertainty")
@@ -35,3 +40,27 @@ def _node(recall: Recall, case: RecalledCase) -> NodeWithScore:
 def _number(value: float) -> float | None:
     """Convert to a plain float, or to None if it is nan, which JSON does not have."""
     return float(value) if math.isfinite(value) else None
+
+
+class Question(BaseModel):
+    """The arguments of the tool."""
+
+    query: str = Field(description=texts.QUERY)
+
+
+def recall_tool(recall: Callable[[str], Recall], name: str | None, description: str | None) -> FunctionTool:
+    """Make a tool that returns the rendered cases; LlamaIndex's own ``RetrieverTool`` would change the query."""
+
+    def answer(query: str) -> str:
+        return recall(query).render() or texts.NOTHING
+
+    async def aanswer(query: str) -> str:
+        return await in_thread(lambda: answer(query), ends_named=True)
+
+    return FunctionTool.from_defaults(
+        fn=answer,
+        async_fn=aanswer,
+        name=name or texts.NAME,
+        description=description or texts.DESCRIPTION,
+        fn_schema=Question,
+    )

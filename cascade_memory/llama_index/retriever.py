@@ -27,10 +27,9 @@ from cascade_memory.llama_index.embeddings import LlamaIndexEmbedder
 from cascade_memory.llama_index.explicit import arun
 from cascade_memory.llama_index.guarding import Guard, guarded
 from cascade_memory.llama_index.instrumentation import CascadeSpanHandler
-from cascade_memory.llama_index.nodes import nodes
+from cascade_memory.llama_index.nodes import nodes, recall_tool
 from cascade_memory.llama_index.noted_steps import NotedSteps
 from cascade_memory.llama_index.runs import CHANNEL, Run, Runs, actor_here
-from cascade_memory.llama_index.tool import recall_tool
 from cascade_memory.memory.passed_wrongly import saying
 from cascade_memory.memory.threads import in_thread
 from cascade_memory.ports.embedder import Embedder

@@ -9,7 +9,7 @@ from cascade_memory.lazy import door
 
 if TYPE_CHECKING:
     from cascade_memory.looks.curves import Curve, Panel, moving_mean, window_for
-    from cascade_memory.looks.figure import End, EndNames, need_matplotlib, new_figure, saved, styled
+    from cascade_memory.looks.figure import End, EndNames, figure_of, need_matplotlib, new_figure, saved, styled
     from cascade_memory.looks.palette import (
         BLACK,
         FRAME,
@@ -24,15 +24,13 @@ if TYPE_CHECKING:
         strong,
         with_variables,
     )
-    from cascade_memory.looks.panels import figure_of
 
 # The names that the benchmark, the contract tests and the inspector use. A module is imported at the first use of its names.
 __getattr__, __dir__ = door(
     __name__,
     {
         "curves": "Curve Panel moving_mean window_for",
-        "figure": "End EndNames need_matplotlib new_figure saved styled",
+        "figure": "End EndNames figure_of need_matplotlib new_figure saved styled",
         "palette": "BLACK FRAME INK Look OTHER WHITE as_variable legend looks page_variables strong with_variables",
-        "panels": "figure_of",
     },
 )

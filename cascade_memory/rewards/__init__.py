@@ -7,9 +7,7 @@ memory = CascadeMemory("./memory", reward_fn=rewards.contains({"What is 6 * 7?":
 from __future__ import annotations
 
 from cascade_memory.rewards.answers import contains, exact_match, matches
-from cascade_memory.rewards.command import command_succeeds
-from cascade_memory.rewards.json_answer import valid_json
-from cascade_memory.rewards.tools import no_tool_failed
+from cascade_memory.rewards.checks import command_succeeds, no_tool_failed, valid_json
 from cascade_memory.rewards.verdict import verdict_in, verdict_question
 
 __all__ = ["command_succeeds", "contains", "exact_match", "matches", "no_tool_failed", "valid_json"]

@@ -9,7 +9,7 @@ return MyEmbedder()
 
 from cascade_memory.encoders import HashingEmbedder
 from cascade_memory.stores import ExactIndex
-from cascade_memory.testing.embedder import EmbedderContract
+from cascade_memory.testing.embedder import EmbedderContract, SolutionMatcherContract
 from cascade_memory.testing.index import CaseIndexContract
 from cascade_memory.testing.ledger import LedgerContract, ledger_in_ram
 from cascade_memory.testing.ledger_cases import LedgerCasesContract, LedgerEpisodesContract
@@ -17,7 +17,6 @@ from cascade_memory.testing.ledger_core import LedgerCoreContract
 from cascade_memory.testing.ledger_forgetting import LedgerExpiryContract, LedgerForgettingContract
 from cascade_memory.testing.ledger_lessons import LedgerInsightContract, LedgerLessonsContract
 from cascade_memory.testing.ledger_maintenance import LedgerArchiveContract, LedgerFactsContract, LedgerMaintenanceContract
-from cascade_memory.testing.matcher import SolutionMatcherContract
 from cascade_memory.testing.mirror import CaseMirrorContract, MirrorInRam
 from cascade_memory.testing.pair_encoder import PairEncoderContract
 from cascade_memory.testing.policy import PolicyContract

@@ -1,10 +1,13 @@
-"""What every ``Embedder`` must do."""
+"""What every ``Embedder`` and every ``SolutionMatcher`` must do."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from cascade_memory.ports import Embedder
+from cascade_memory import Step, Trajectory
+from cascade_memory.ports import Embedder, SolutionMatcher
 
 _TEXTS = ("heat the cup", "price of gold", "Zoë mesure 3 µm — 長い文章")
 
@@ -45,3 +48,25 @@ class EmbedderContract:
         near, far, query = self.make().embed(["heat the cup in the microwave", "gold prices fell", "heat a cup in a microwave"])
         cosine = [float(v @ query / np.linalg.norm(v) / np.linalg.norm(query)) for v in (near, far)]
         assert cosine[0] > cosine[1]
+
+
+class SolutionMatcherContract:
+    """Subclass it, return a matcher from ``make``, and let pytest collect it."""
+
+    def make(self) -> SolutionMatcher:
+        """Return the matcher under test."""
+        raise NotImplementedError
+
+    def test_one_answer_per_stored_solution_in_the_unit_interval_or_unknown(self) -> None:
+        """This holds for texts and trajectories, equal or different."""
+        walk = Trajectory([Step(action="look")])
+        answers = self.make().agreement("Paris", ["Paris", "paris ", "Lyon", walk])
+        assert len(answers) == 4
+        assert all(math.isnan(one) or 0.0 <= one <= 1.0 for one in answers)
+        assert list(self.make().agreement("Paris", [])) == []
+
+    def test_equal_keys_agree(self) -> None:
+        """Clusters are built by key, so solutions with equal keys must agree."""
+        matcher = self.make()
+        assert matcher.key("Paris") == matcher.key("Paris")
+        assert matcher.agreement("Paris", ["Paris"])[0] == 1.0

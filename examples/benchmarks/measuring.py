@@ -17,7 +17,7 @@ from cascade_memory.bandit.off_policy import estimate
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.evaluation.stream import PrecomputedEmbedder
 from cascade_memory.evaluation.synthetic import tickets
-from cascade_memory.insight.off_policy_log import logged, with_nothing
+from cascade_memory.insight.measuring import logged, with_nothing
 
 ALONE, FITS, MISLEADS = 0.45, 0.9, 0.25
 

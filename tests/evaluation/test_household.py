@@ -19,8 +19,7 @@ from cascade_memory.evaluation.bench.plan import Run
 from cascade_memory.evaluation.bench.stage import Folders
 from cascade_memory.evaluation.environments.household import engine as engine_module
 from cascade_memory.evaluation.environments.household.engine import Engine, is_installed
-from cascade_memory.evaluation.environments.household.games import LISTING, Game, make_games, read_games
-from cascade_memory.evaluation.environments.household.pddl import problem
+from cascade_memory.evaluation.environments.household.games import LISTING, Game, make_games, problem, read_games
 from cascade_memory.evaluation.environments.household.rooms import LAMP, PLACES, World, draw_scene
 from cascade_memory.evaluation.reuse.household_agent import HouseholdAgent
 from cascade_memory.evaluation.reuse.household_plan import Operation, adapted, operations, read_query

@@ -23,9 +23,9 @@ from cascade_memory.evaluation.model.acting import ActingSolver, thought_and_act
 from cascade_memory.evaluation.model.responses import is_too_long
 from cascade_memory.evaluation.model.written_calls import calls_in
 from cascade_memory.evaluation.search.agent import SearchingSolver
-from cascade_memory.evaluation.search.judges import by_labels
 from cascade_memory.evaluation.search.local import LocalSearch
 from cascade_memory.evaluation.search.passages import Passage
+from cascade_memory.evaluation.search.stage import by_labels
 from cascade_memory.evaluation.search.tool import PassageTool, schema
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 from cascade_memory.evaluation.tasks.task import FileTask, Item

@@ -17,7 +17,7 @@ from cascade_memory.bandit.similarity import ShowNothing, SimilarityPolicy
 from cascade_memory.cli import main
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.replay import replay
-from cascade_memory.insight.off_policy_log import is_one_choice, logged, with_nothing
+from cascade_memory.insight.measuring import is_one_choice, logged, with_nothing
 from cascade_memory.ports.policy import Slate
 
 _WORLD = {f"answer {i}": 0.15 + 0.12 * i for i in range(6)}  # how often each of six cases helps; nothing: 0.3

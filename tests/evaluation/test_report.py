@@ -18,7 +18,8 @@ from cascade_memory.evaluation.bench.plan import Run
 from cascade_memory.evaluation.bench.rows import read_rows
 from cascade_memory.evaluation.bench.runner import run
 from cascade_memory.evaluation.bench.summary import interval
-from cascade_memory.evaluation.report import answer, charts, differences, paper, regret, tables, words
+from cascade_memory.evaluation.report import charts, differences, paper, regret, tables, words
+from cascade_memory.evaluation.report.page import answer
 from cascade_memory.evaluation.report.page import page as render
 from cascade_memory.evaluation.report.section import bits, sections, solved, solved_of_the_rest
 from cascade_memory.evaluation.report.write import write_report
@@ -177,7 +178,7 @@ def test_two_seeds_are_no_verdict_and_one_has_no_interval(rows):
     for seeds in (1, 2):
         (section,) = sections(line for line in lines if line["seed"] < seeds)
         assert {verdict for verdict, _ in words.where_memory_does_not_help(section)} == {"open"}
-        assert "<strong>Too few seeds to tell.</strong>" in answer.answer(section)
+        assert "<strong>Too few seeds to tell.</strong>" in answer(section)
     (section,) = sections(line for line in lines if line["method"] != "zero-shot")
     verdict, text = words.where_memory_does_not_help(section)[-1]
     assert verdict == "open"

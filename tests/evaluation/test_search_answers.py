@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cascade_memory.evaluation.model.chat import Message
-from cascade_memory.evaluation.search.judges import ByModel, by_labels
 from cascade_memory.evaluation.search.questions import read_questions
+from cascade_memory.evaluation.search.stage import ByModel, by_labels
 
 PUBLISHED = Path(__file__).parents[1] / "fixtures" / "dtlbench"
 RIGHT = ["Tarvik", "20 March 851"]

@@ -8,14 +8,86 @@ from importlib import resources
 
 from cascade_memory.evaluation.bench.rows import Row
 from cascade_memory.evaluation.report import charts, forest, paper, tables, words
-from cascade_memory.evaluation.report.answer import answer
-from cascade_memory.evaluation.report.differences import ENOUGH
+from cascade_memory.evaluation.report.differences import ENOUGH, Difference, Verdict, comparable, on_average
 from cascade_memory.evaluation.report.drawing import Chart
 from cascade_memory.evaluation.report.markup import chart, folded, heading, paragraph, sentences
-from cascade_memory.evaluation.report.names import names
 from cascade_memory.evaluation.report.section import Section, solved_last_fifth, solved_of_the_rest
 from cascade_memory.evaluation.report.words import solver_in_words
 from cascade_memory.looks import page_variables
+
+_MEAN = {
+    "zero-shot": "no memory at all",
+    "ICRL": "shows the latest episodes, whatever the task is and however they ended",
+    "ICRLPlus": "shows the latest successes, whatever the task is",
+    "random": "shows one of the 32 nearest cases, drawn at random",
+    "similarity": "shows the most similar case, by the cosine of two embeddings",
+    "Self-StreamICL": "shows the 16 most similar cases (StreamBench)",
+    "NP-CBR": "shows the case that a pretrained reranker puts first (the paper's baseline)",
+    "LinLogUCB": "a logistic bandit on fixed features; always shows a case",
+    "NeuralLogUCB": "a logistic bandit whose network learns all features; always shows a case",
+    "Neural-LinUCB": "a linear bandit on learned features; always shows a case",
+    "Thompson": "draws its weights at random from what it believes about them; always shows a case",
+    "Neural-LinLogUCB": "the paper's bandit: a logistic one on learned features; always shows a case",
+    "CASCADE": "this package's default: it learns which case helps, and shows none if none is expected to",
+    "CASCADE, always a case": "the same, but it never abstains",
+    "CASCADE without exploration": "the same, but it never tries a case only to learn about it",
+    "CASCADE without hindsight": "the same, but it learns nothing from right solutions that it did not show",
+    "CASCADE untrained": "the order that CASCADE begins with; it learns nothing",
+    "CASCADE, k = 2": "the same as CASCADE, with up to two cases",
+    "CASCADE, k = 4": "the same as CASCADE, with up to four cases",
+    "REINFORCE + LoRA": "no memory; it trains adapters of the language model itself with the rewards",
+}
+
+
+def names(methods: Sequence[str]) -> str:
+    """Render the methods with their meanings; of a name that is not known here, the docs tell more.
+
+    >>> names(["random"])
+    '<dl class="names"><dt>random</dt><dd>shows one of the 32 nearest cases, drawn at random</dd></dl>'
+    """
+    lines = "".join(f"<dt>{escape(method)}</dt><dd>{escape(_meaning(method))}</dd>" for method in methods)
+    return f'<dl class="names">{lines}</dl>'
+
+
+def _meaning(method: str) -> str:
+    whole, _, options = method.partition(" {")
+    name, _, changed = whole.partition(" + ")
+    changes = [f"with {changed}"] if changed and whole not in _MEAN else []
+    found = [one for one in (_MEAN.get(whole) or _MEAN.get(name), *changes) if one]
+    return ", ".join([*found, *([f"with the parameters {{{options}"] if options else [])]) or "a method of these rows"
+
+
+_SAYS: dict[Verdict, str] = {"more": "Yes: it helps.", "fewer": "No: it harms.", "open": "No difference can be told."}
+_AGAINST_OTHERS: dict[Verdict, str] = {"more": "It is ahead.", "fewer": "It is behind.", "open": "No difference can be told."}
+
+
+def answer(section: Section) -> str:
+    """Render the answer of a section: what its method gains on the mean over tasks, against no memory if that was played."""
+    ours = words.subject(section)
+    base = next(iter(words.compared_with(section)), None)
+    found = None if base is None else on_average(section, comparable(section, ours, base), ours, base)
+    if base is None or found is None:
+        return _box("open", f"Nothing was played that {ours} could be compared with: add {words.NO_MEMORY}.", "", "")
+    tasks = len(comparable(section, ours, base))
+    where = "on 1 stream" if tasks == 1 else f"on the mean over {tasks} streams"
+    what = "no memory" if base == words.NO_MEMORY else base
+    says = (_SAYS if base == words.NO_MEMORY else _AGAINST_OTHERS)[found.verdict]
+    if found.seeds < ENOUGH:
+        says = "Too few seeds to tell."
+    return _box(found.verdict, says, str(found), f"points solved more by {ours} than by {what}, {where}. {_how_sure(found)}")
+
+
+def _how_sure(found: Difference) -> str:
+    seeds = "1 seed" if found.seeds == 1 else f"{found.seeds} seeds"
+    if found.seeds < ENOUGH:
+        return f"It is of {seeds}: with fewer than {ENOUGH}, nothing is certain."
+    return f"±: half of the 95 % interval over {seeds}."
+
+
+def _box(verdict: Verdict, says: str, number: str, about: str) -> str:
+    figure = f'<span class="number">{escape(number)}</span> <span>{escape(about)}</span>' if number else ""
+    return f'<p class="answer {verdict}"><strong>{escape(says)}</strong> {figure}</p>'
+
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 

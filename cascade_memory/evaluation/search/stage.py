@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cascade_memory import with_tool_calls
@@ -10,14 +10,51 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import Run
 from cascade_memory.evaluation.bench.search_stage import embedder_in, passages_of
 from cascade_memory.evaluation.bench.stage import Folders, Stage, data_differs, in_order
+from cascade_memory.evaluation.judging.model_judge import ModelJudge
+from cascade_memory.evaluation.judging.short_answers import short_answer
 from cascade_memory.evaluation.model.asking import Asking
-from cascade_memory.evaluation.model.chat import TakesTools
+from cascade_memory.evaluation.model.chat import Message, TakesTools
 from cascade_memory.evaluation.search.agent import SearchingSolver
-from cascade_memory.evaluation.search.judges import ByModel, by_labels
 from cascade_memory.evaluation.search.mcp_tool import MCPTool
 from cascade_memory.evaluation.search.questions import read_questions
 from cascade_memory.evaluation.search.settings import Searching
 from cascade_memory.evaluation.search.tool import PassageTool, SearchTool, schema
+
+_CRITERIA = (
+    "the work answers the question, and its answer means the same as one of the right answers; other words for the same thing "
+    "are right, several different answers are not"
+)
+_TRIES = 3
+
+
+def by_labels(question: str, answer: str, right: Sequence[str]) -> float:  # noqa: ARG001 - the signature of a judge
+    """Reward an answer that is one of the right answers.
+
+    >>> by_labels("Who wrote it?", "ada lovelace", ["Ada Lovelace"])
+    1.0
+    """
+    return short_answer(answer, right)
+
+
+class ByModel:
+    """Asks a model whether an answer means the same as one of the right ones, as the paper does.
+
+    If the model gives no verdict in several tries, the answer counts as wrong, as in the paper; ``silent`` counts how often.
+    """
+
+    def __init__(self, ask: Callable[[Sequence[Message]], str]) -> None:
+        self._judge = ModelJudge(ask, _CRITERIA)
+        self.silent = 0
+
+    def __call__(self, question: str, answer: str, right: Sequence[str]) -> float:
+        """Return the reward."""
+        known = "\n".join(f"- {one}" for one in right)
+        for _ in range(_TRIES):
+            verdict = self._judge.verdict(question, answer, known)
+            if verdict is not None:
+                return float(verdict > 0.5)
+        self.silent += 1
+        return 0.0
 
 
 def tool_of(searching: Searching, folders: Folders, model: str = "") -> SearchTool:

@@ -6,11 +6,29 @@ from collections.abc import Callable
 
 from cascade_memory import Step, Trajectory
 from cascade_memory.domain import capped
-from cascade_memory.evaluation.environments.hospital.answers import is_right
 from cascade_memory.evaluation.environments.hospital.records import ROUNDS
 from cascade_memory.evaluation.environments.sandbox.sandbox import Ran
 from cascade_memory.evaluation.solver import Attempt
 from cascade_memory.visible import shortened
+
+_AS_NUMBERS = {"True": "1", "False": "0"}
+
+
+def is_right(answer: str, label: object) -> bool:
+    """Compare an answer with the label.
+
+    >>> is_right("True", "1"), is_right("3.14159", 3.14), is_right("[(5,)]", "5")
+    (True, True, False)
+    """
+    return _normal(_AS_NUMBERS.get(answer, answer)) == _normal(str(label))
+
+
+def _normal(text: str) -> str:
+    try:
+        return f"{float(text):.2f}"
+    except ValueError:
+        return text
+
 
 _MOST_FIELD, _MOST_TRAJECTORY = 4_000, 20_000  # characters that a case keeps; what is longer is cut, and says so
 
