@@ -35,9 +35,9 @@ def in_ram(settings: Settings) -> Engine:
 
 
 def assemble(place: Place, settings: Settings, made: list[Engine]) -> None:
-    """Open a place: its ledger first, which says with which embedder it was written.
+    """Open a place. Its ledger comes first, because it says which embedder the place was written with.
 
-    The engine is put into ``made`` before its threads begin: whoever is interrupted can close it.
+    The engine is put into ``made`` before its threads begin, so that a caller who is interrupted can close it.
     """
     if place.is_new:  # what cannot be had is refused before anything is made
         resolve_embedder(settings.embedder, None)
@@ -105,7 +105,7 @@ def _ranker(settings: Settings) -> Ranker:
 
 
 def _ranks_at_once(settings: Settings) -> bool:
-    """Say whether choosing calls nothing that could hang: no model, and no object that the user passed."""
+    """Say whether the choice of cases can never hang: it calls no model, and no object that the user passed."""
     return all(one in _OURS for one in (settings.ranker, settings.shadow or "auto"))
 
 

@@ -108,8 +108,8 @@ class CascadeMemory(Memory, metaclass=saying(type(Memory))):
             candidates: The number of nearest cases among which the ranker chooses (K in the paper).
             max_cases: The largest number of cases in a namespace. If there are more, the least useful ones are
                 evicted: those that added little that was new, and were seldom right.
-            ttl: Cases that were not verified for this time (seconds, or a timedelta) expire: they are no longer recalled, and
-                are deleted later; see ``cases.expired`` and ``bring_back``.
+            ttl: Cases that were not verified within this time (seconds, or a timedelta) expire: they are no longer recalled,
+                and are deleted later; see ``cases.expired`` and ``bring_back``.
             chroma: The address of a Chroma server ("http://host:8000") to use instead of a Chroma database in the folder. Any
                 number of processes can then search it, and this process does not wait for its writes. A memory in PostgreSQL
                 works without Chroma, and needs it only to search more than 20,000 cases of a namespace quickly.
@@ -122,23 +122,24 @@ class CascadeMemory(Memory, metaclass=saying(type(Memory))):
                 error that lists the possible ones.
             case_text: Turns a task and its solution into the text that is embedded to find the case; by default the task
                 alone. ``cascade_memory.with_tool_calls`` adds the tools that were called.
-            deadline: The longest time that a recall may take (seconds, or a timedelta). After it the recall fails open, without
-                cases, whether a model, a lock or a server hangs; only a disk that stalls holds it up. Queries are then embedded
-                on a separate thread. The time for loading a model or a namespace does not count. None: no limit, and queries
-                are embedded on the caller's thread.
-            actor: Who uses this memory, unless a call says so: stored with every recall, outcome and case. Your program sets
-                it; nothing that an agent writes does. Handles on the same place may have different actors.
-            min_trust: The least source whose cases are recalled ("judge": those of a judge or better), unless a call says so;
-                see ``cascade_memory.domain.trust``. None: all cases are.
+            deadline: The longest time that a recall may take (seconds, or a timedelta). After this time the recall fails open,
+                without cases, no matter whether a model, a lock or a server hangs; only a stalled disk can delay it further.
+                With a deadline, queries are embedded on a separate thread. The time for loading a model or a namespace does not
+                count. None: no limit, and queries are embedded on the caller's thread.
+            actor: Who uses this memory, unless ``acting`` names somebody else: stored with every recall, outcome and case.
+                Only your program sets it; nothing that an agent writes can. Handles on the same place may have different
+                actors.
+            min_trust: The least trusted source whose cases are recalled ("judge": those of a judge or better), unless a call
+                gives its own ``min_trust``; see ``cascade_memory.domain.trust``. None: all cases are recalled.
             redact: What becomes of secrets in whatever is stored. True: each becomes a placeholder, such as
-                ``[secret:github-token#1]``, before anything is embedded, hashed, stored or logged. A function of a text that
-                returns a text: it is called after that with every text, and takes out more, such as personal data. False:
-                everything is stored as it is.
+                ``[secret:github-token#1]``, before anything is embedded, hashed, stored or logged. A function that
+                takes and returns a text: once the placeholders are made, it is called with every text, to take out more, such
+                as personal data. False: everything is stored as it is.
             tickets: With True, each recall has a signed ``ticket``, and rewards from users and agents, and all that come over
                 MCP, are refused without it; a ``Tickets`` says how long tickets last, and which sources need one.
             reward_caps: How many rewards of one ``actor`` teach within an hour, by their source, such as {"user": 20}. A
                 source that is not named keeps its cap: 100 for "user", and 1,000 each for "judge" and "agent" (and for all
-                that comes over MCP). {"judge": None} lifts one. What is reported beyond is stored and teaches nothing.
+                that comes over MCP). {"judge": None} lifts one. Rewards beyond a cap are stored but teach nothing.
                 Rewards without an actor have no cap.
             vigilance: Protection against actors who lie; all measures are on by default. They need ``actor=`` with what you
                 store and report, and cost nothing without it.

@@ -29,7 +29,7 @@ _LEFT = (
 
 
 class Database:
-    """Everything is in the database but the copy of the cases that a Chroma server searches."""
+    """A place where everything is in the database, except the copy of the cases that a Chroma server searches."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -41,13 +41,13 @@ class Database:
 
     @property
     def key(self) -> str:
-        """All that decides which database it is, and as whom."""
+        """The parts of the URL that say which database it is and who the user is; no passwords."""
         parts = conninfo_to_dict(self._url)
         return "postgresql " + " ".join(f"{name}={parts[name]}" for name in sorted(parts.keys() - _SECRET))
 
     @property
     def is_new(self) -> bool:
-        """No: it makes no files here, and only the server knows whether it has tables."""
+        """Always False: opening a database makes no files here, and only the server knows whether it has tables."""
         return False
 
     def check_there(self) -> None:

@@ -23,7 +23,7 @@ class StoredVectors:
         self.identity, self.dimension = identity, dimension
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Refuse."""
+        """Refuse to embed."""
         del texts
         raise NothingToEmbedWith(f"this folder was opened without its embedder {self.identity!r}, so nothing can be embedded")
 

@@ -31,7 +31,7 @@ RESTORING = f"{LEDGER}.restoring"
 
 
 class Folder:
-    """The ledger, the snapshots, Chroma and the owner's lock are files in it."""
+    """A place whose ledger, snapshots, Chroma and owner's lock are files in one folder."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -72,7 +72,7 @@ class Folder:
         )
 
     def opened(self, engine: Engine) -> None:
-        """Delete a Chroma folder that was left by a command, or from before a server was used."""
+        """With a Chroma server, delete a Chroma folder that a command left, or that is from before a server was used."""
         mirror, feeder = engine.parts.mirror, engine.feeder
         if mirror is not None and mirror.shared and feeder is not None and feeder.owner:
             ChromaFolder(Path(os.path.abspath(self.path)) / CHROMA).discard()

@@ -1,4 +1,4 @@
-"""What ``memory.inspect()`` returns, without importing the inspector, which stands above this package."""
+"""The type that ``memory.inspect()`` returns. It does not import the inspector, which is in a higher layer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Inspecting(Protocol):
 
     @property
     def address(self) -> str:
-        """Where it listens."""
+        """The address at which the inspector listens."""
         ...
 
     @property
@@ -26,13 +26,13 @@ class Inspecting(Protocol):
         ...
 
     def close(self) -> None:
-        """Stop it; the memory stays open."""
+        """Stop the inspector; the memory stays open."""
         ...
 
     def __enter__(self) -> Self:
-        """Use it in a ``with`` block that stops it."""
+        """Use the inspector in a ``with`` block that stops it at the end."""
         ...
 
     def __exit__(self, *_: object) -> None:
-        """Stop."""
+        """Stop the inspector."""
         ...

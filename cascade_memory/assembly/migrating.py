@@ -15,13 +15,13 @@ from cascade_memory.ledger.postgres.shape import shape_of
 
 
 def migrate(url: str) -> tuple[int | None, int]:
-    """Do all steps that are missing; return the version before (None: nothing was there) and now."""
+    """Run all missing steps; return the version before (None: there was no ledger) and the version now."""
     with _connected(url) as connection:
         return migration.migrate(connection), steps.VERSION
 
 
 def script_for(url: str) -> str:
-    """Return the statements that this database needs."""
+    """Return the statements that bring the schema of this database up to date."""
     with _connected(url) as connection:
         return steps.script(migration.version_of(connection), shape_of(connection))
 

@@ -1,4 +1,4 @@
-"""A misspelt option of ``CascadeMemory`` gets a suggestion, which Python's own error has not."""
+"""Suggests the right name for a misspelt option of ``CascadeMemory``; Python's own error does not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Self = TypeVar("_Self")
 
 
 def check_names(options: Iterable[str], known: Iterable[str]) -> None:
-    """Raise a ``TypeError`` for the first option that is not known; it names the most similar one.
+    """Raise a ``TypeError`` for the first unknown option; it names the most similar known one, or lists all if none is similar.
 
     >>> check_names(["embeder"], ["path", "embedder"])
     Traceback (most recent call last):

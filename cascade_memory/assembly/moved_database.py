@@ -12,6 +12,6 @@ class MovedDatabase(OpenedForMove):
     """A ledger in PostgreSQL and what was learned from it, for the time of one move."""
 
     def learned(self, connection: Connection, *, anew: bool = False) -> Snapshots:
-        """Return what was learned, inside the transaction of a connection; an empty ledger has nothing ``anew``."""
+        """Return the store of what was learned, in a connection's transaction; ``anew`` is not needed for an empty ledger."""
         del anew
         return SnapshotsInRows(self.snapshots(connection))

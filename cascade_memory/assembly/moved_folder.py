@@ -40,7 +40,7 @@ class MovedFolder:
 
     @interruptible
     def writing(self) -> Generator[Connection, None, None]:
-        """Yield a connection inside one transaction; a new folder holds no ledger if it fails."""
+        """Yield a connection inside one transaction; if the transaction fails, a new folder is left without a ledger."""
         path = self._root / folder.LEDGER
         new = not path.exists()
         folder.ledger_path(self._root)
@@ -58,7 +58,7 @@ class MovedFolder:
                         remove(self._root / (folder.LEDGER + end))
 
     def learned(self, connection: Connection, *, anew: bool = False) -> Snapshots:
-        """Return what was learned; ``anew``: without what an attempt before may have left."""
+        """Return the store of what was learned; ``anew`` first deletes what an earlier attempt may have left."""
         del connection
         if anew:
             remove(self._root / folder.SNAPSHOTS)

@@ -21,7 +21,7 @@ _STUCK = 1.0  # seconds that closing may wait, if another process has already be
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """An engine and its handles. The references are weak: a handle may be lost unclosed, when a notebook cell is run twice."""
+    """An engine and its handles. The references are weak: a notebook cell that is run twice leaves a handle unclosed."""
 
     engine: Engine
     settings: Settings
@@ -91,13 +91,13 @@ def release(engine: Engine, holder: object) -> None:
 
 
 def _is_usable(known: _Opened, settings: Settings) -> bool:
-    """Say whether a new handle may share an engine: closing it may have been interrupted, or its folder replaced."""
+    """Say whether a new handle may share an engine: not if it is closed or lost, or has other settings and no handle left."""
     unused = not (known.holders or settings_of.same(known.settings, settings))
     return not (unused or known.engine.closed or _is_lost(known.engine))
 
 
 def _is_lost(engine: Engine) -> bool:
-    """Say whether the folder was replaced or deleted under this engine; opening the path then means the folder there now."""
+    """Say whether the folder of this engine was replaced or deleted; to open its path then means to open what is there now."""
     try:
         engine.parts.ledger.check()
     except StoreError:

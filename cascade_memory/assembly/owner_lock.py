@@ -78,7 +78,7 @@ class OwnerLock:
         )
 
     def keep(self) -> bool:
-        """Return True: the system takes a lock from nobody."""
+        """Return True: the operating system never takes a lock away from its holder."""
         return True
 
     def release(self) -> None:

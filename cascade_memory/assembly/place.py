@@ -21,16 +21,16 @@ _URL = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.-]+)://")
 
 
 class Place(Protocol):
-    """Knows what a memory needs that is there; its ``str`` is for people, and holds no password."""
+    """Where a memory is stored; it opens what the memory needs there. Its ``str`` is for people, and holds no password."""
 
     @property
     def key(self) -> str:
-        """The same for each way to name this place."""
+        """A key that is the same for each way to name this place."""
         ...
 
     @property
     def is_new(self) -> bool:
-        """Whether opening it would make files here."""
+        """Whether opening this place would make files on this machine."""
         ...
 
     def check_there(self) -> None:
@@ -42,7 +42,7 @@ class Place(Protocol):
         ...
 
     def complete(self, parts: Parts, settings: Settings) -> Parts:
-        """Add what the place brings: snapshots, the mirror, and who may feed it."""
+        """Add the parts that depend on the place: the snapshots, the mirror, and the lock for feeding the mirror."""
         ...
 
     def opened(self, engine: Engine) -> None:

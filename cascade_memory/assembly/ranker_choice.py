@@ -96,7 +96,7 @@ def resolve_shadow(shadow: str | Ranker | None, *, hindsight: bool, credit: str 
 
 
 def _check_there(model: str) -> None:
-    """Refuse a cross-encoder that cannot be loaded, now and not at the first recall, which would hide the error."""
+    """Refuse a cross-encoder that cannot be loaded. This is checked now, since the first recall would hide the error."""
     if model.startswith((".", "/", "~")) and not Path(model).is_dir():
         raise InvalidInput(
             f"ranker: there is no folder {model!r}; name the folder of a reranker, or owner/name on the Hugging Face hub"

@@ -105,7 +105,7 @@ def _identity(file: Path) -> tuple[int, int] | None:
 def _let_go_of(ledger: Path) -> bool:
     """Check that no process has the old ledger open; return whether it is sound, so that it can be overwritten in place.
 
-    SQLite is not asked about one that would make it touch other files. It is replaced unread.
+    A ledger that would make SQLite touch other files is not opened with SQLite: it is replaced unread.
     """
     if not os.path.lexists(ledger):
         return False

@@ -1,4 +1,4 @@
-"""The settings of an engine, and what of them can be wrong."""
+"""The settings of an engine, and the checks for wrong ones."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Settings:
 
 
 def check(settings: Settings) -> None:
-    """Refuse settings that are not possible in any place."""
+    """Refuse settings that are invalid whatever the place is."""
     check_word(settings.learn, ("inline", "background", "off"), "learn")
     check_k(settings.candidates, "candidates")
     check_redact(settings.redact)
@@ -55,7 +55,7 @@ def check(settings: Settings) -> None:
 
 
 def same(first: Settings, settings: Settings) -> bool:
-    """Say whether an engine with the first settings also serves a handle with the others."""
+    """Say whether an engine with the first settings also serves a handle that asks for the second ones."""
     try:
         check_same(first, settings, "")
     except InvalidInput:
@@ -64,7 +64,11 @@ def same(first: Settings, settings: Settings) -> bool:
 
 
 def check_same(first: Settings, settings: Settings, place: str) -> None:
-    """Refuse settings that differ from those with which the place is open; "auto", None and the defaults ask for nothing."""
+    """Refuse settings that differ from those with which the place is open.
+
+    "auto" accepts every value. So do None for ``limits``, ``shadow`` and ``vigilance``, None for ``ranker_options`` if the
+    ranker is "auto", and the default of ``warnings``.
+    """
     for name in (one.name for one in fields(Settings)):
         before, now = getattr(first, name), getattr(settings, name)
         alike = getattr(now, "identity", now) == getattr(before, "identity", before)

@@ -26,7 +26,7 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class _Beliefs:
-    """The parameters: weights of q with their covariance, and the Beta parameters of b (``alone``), s1 and s0."""
+    """The parameters of ``CaseValue``: weights of q and their covariance, and Beta parameters of b (``alone``), s1 and s0."""
 
     weights: Floats
     covariance: Floats
@@ -96,7 +96,7 @@ class CaseValue:
 
     @property
     def unrelated_help(self) -> bool:
-        """Whether outcomes have shown that cases help although they are no more similar to a task than unrelated texts are."""
+        """Whether cases that are no more similar to a task than unrelated texts are have turned out to help."""
         d = len(self._prior)
         unrelated = self._rows[self._rows[:, _UNRELATED] > 0.0, :d]
         if not len(unrelated):
@@ -107,7 +107,7 @@ class CaseValue:
     def without_unrelated(
         self, slate: Slate, value: Floats, doubt: Floats | None, chosen: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Return the first choice, and the others but for those that may be unrelated and are not expected to help."""
+        """Return the choice without cases that may be unrelated and are not expected to help; the first case always stays."""
         unrelated = _unrelated(slate)[chosen[1:]]
         if not unrelated.any():
             return chosen
@@ -116,7 +116,11 @@ class CaseValue:
         return np.append(chosen[:1], chosen[1:][~unrelated | helps])
 
     def worth_showing(self, context: Floats, rng: np.random.Generator) -> bool:
-        """Decide by one draw from the beliefs whether showing the case beats showing none; never if cases may cost no more."""
+        """Decide whether showing the case beats showing none: by one draw from the beliefs.
+
+        Before 16 episodes are recorded, the expectations decide. If the account (``right_to_show``) is closed, the answer is
+        no.
+        """
         if not self.account.open:
             return False
         if len(self._rows) + len(self._new) < self.EXPLORE_FROM:
@@ -150,7 +154,7 @@ class CaseValue:
         return np.asarray(fit * s1 + (1 - fit) * s0 >= b)
 
     def how_many(self, k: int, rng: np.random.Generator) -> int:
-        """Choose how many cases to show, at most k: all k before the sixteenth episode."""
+        """Choose how many cases to show, at most k: all k until 16 episodes are recorded."""
         return how_many(self._counts, k, rng) if len(self._rows) + len(self._new) >= self.EXPLORE_FROM else k
 
     @property
@@ -163,7 +167,7 @@ class CaseValue:
     def observe(
         self, context: Floats | None, *, shown: bool, reward: float, fitted: float | None, weight: float, count: int = 1
     ) -> None:
-        """Record an episode; ``context`` is None if there was no case at all, ``fitted`` is None if it is unknown.
+        """Record an episode; ``context`` is None if there was no case, ``fitted`` if it is unknown whether the case fitted.
 
         ``count`` is how many cases were shown, if any was.
         """
@@ -268,10 +272,11 @@ class CaseValue:
 
 
 def contexts_of(slate: Slate, value: Floats, doubt: Floats | None, chosen: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Compute the contexts of all candidates, and the one of a choice.
+    """Compute the context of each candidate, and the context of a choice.
 
-    The context of a candidate is [1, log odds that its solution is right, cosine, 1 if it may be unrelated], where equal
-    solutions are added up. That of a choice is the first chosen candidate's, with the log odds that any chosen one is right.
+    The context of a candidate is [1, log odds that its solution is right, cosine, 1 if it may be unrelated]. The probabilities
+    of candidates with the same solution are added up. The context of a choice is that of the first chosen candidate, but with
+    the log odds that any of the chosen ones is right.
     """
     odds = softmax(value)
     odds = odds if doubt is None else odds * np.exp(doubt)  # a bad record makes it less likely that any candidate is right

@@ -13,7 +13,9 @@ LEADERS = 4  # candidates that exploration may put first: the others would rarel
 
 
 def mixed(policy: Policy, slate: Slate, choice: Choice, k: int, *, epsilon: float, abstain: bool, seed: int) -> Choice:
-    """With probability ``epsilon``, replace the policy's choice by a random one: one of the leaders first, or no case at all.
+    """With probability ``epsilon``, replace the policy's choice by a random one.
+
+    The random choice puts one of the best candidates (``LEADERS``) first, or shows no case.
 
     "No case" is an option only if the policy may abstain. Some policies decide at random whether to abstain. Such a policy is
     asked for the probability of showing a case, and the decision is drawn again with it, so that the logged propensities are
@@ -44,5 +46,5 @@ def mixed(policy: Policy, slate: Slate, choice: Choice, k: int, *, epsilon: floa
 
 
 def context_of(policy: Policy, slate: Slate, choice: Choice, chosen: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Floats:
-    """Return the context that the policy needs to learn from the reward, if other candidates are shown than it chose."""
+    """Return the context from which the policy will learn if these candidates are shown instead of those that it chose."""
     return policy.context_of(slate, choice, chosen) if isinstance(policy, MayAbstain) else choice.context

@@ -1,4 +1,4 @@
-"""What an outcome says about actors, and counts of who said what about whom. Actors are numbers here."""
+"""What one outcome says about actors, and a counter that forgets the oldest entries. Actors are numbers here."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ TRUSTED = -1  # whoever needs no record, such as a person
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Heard:
-    """One outcome, as far as it says something about actors. The n candidates are in descending order of similarity.
+    """The parts of an outcome that say something about actors. The n candidates are in descending order of similarity.
 
-    ``predicted`` is the success that the policy expected of what was shown, nan if it expected nothing. ``agreement`` (n,) are
-    the labels in hindsight, None if there are none.
+    ``predicted`` is the success that the policy expected of the shown cases; it is nan if the policy made no prediction.
+    ``agreement`` (n,) has the labels in hindsight; it is None if there are none.
     """
 
     key: int
@@ -38,17 +38,17 @@ class Heard:
 
     @property
     def praised(self) -> set[int]:
-        """Whom the outcome speaks for: the authors that agree with it or, without any, those of what was shown."""
+        """The authors of the candidates with the verified solution or, if there are none, the authors of the shown cases."""
         return self.agreeing or (set(self.authors[self.chosen].tolist()) if self.shown else set())
 
     @property
     def draw(self) -> float:
-        """A number between 0 and 1 that only depends on the key."""
+        """A pseudo-random number between 0 and 1 that depends on the key only."""
         return ((self.key * 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF) / 2.0**64
 
 
 class Counted:
-    """Counts how often, or up to which part, and forgets what was not counted for the longest time if there is too much.
+    """Counts things; if there are more than ``most``, forgets the one that was not counted for the longest time.
 
     >>> counted = Counted(most=2)
     >>> counted.note("a"), counted.note("b"), counted.note("a"), counted.note("c"), counted.of("b")
@@ -70,7 +70,7 @@ class Counted:
         return int(self._counts.get(what, 0))
 
     def raise_to(self, what: object, part: float) -> float:
-        """Count something up to a part, if it was not counted so far yet; return by how much that is more.
+        """Raise the count of something to ``part`` if it is lower; return by how much the count rose.
 
         >>> words = Counted(most=2)
         >>> words.raise_to("a", 0.25), words.raise_to("a", 1.0), words.raise_to("a", 0.5)

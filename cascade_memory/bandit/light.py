@@ -129,7 +129,7 @@ class LightPolicy:
         )
 
     def select(self, slate: Slate, k: int, *, abstain: bool, seed: int) -> Choice:
-        """Choose the k highest upper confidence bounds; abstain if showing a case is expected to do worse than showing none."""
+        """Choose the highest upper confidence bounds, at most k; abstain if a case is expected to do worse than none."""
         ready = self._ready
         features = np.asarray(slate.features, np.float64)
         value = features @ ready.posterior.mean
@@ -167,7 +167,7 @@ class LightPolicy:
     def _best(self, slate: Slate, score: Floats, k: int, learned: Forecast | None) -> tuple[NDArray[np.int64], Floats | None]:
         """Return the k best candidates, and the standings that were looked up.
 
-        Looking up a bad record costs time, so only those of candidates that are about to be chosen are looked up.
+        Looking up a record costs time, so only the records of candidates that are about to be chosen are looked up.
         """
         groups: list[int] = slate.groups.tolist()
         table = None if learned is None else np.column_stack([*learned[:3], np.zeros(len(score))])
@@ -260,7 +260,7 @@ class LightPolicy:
             self._learn_from_reward(outcome, features, blames=agreement is None)
 
     def _learn_from_reward(self, outcome: Feedback, features: Floats, *, blames: bool) -> None:
-        """Learn from the reward of what was shown, without hindsight; ``blames``: the head learns from it as well."""
+        """Learn from the reward of the shown cases, without hindsight; if ``blames``, so does the ranking head."""
         start, together = self._leaning(), outcome.weight / len(outcome.chosen)
         for place in outcome.chosen.tolist():  # it is unknown which of the shown cases the agent followed
             self.process.note(outcome.slate, features, place, outcome.reward, together, start)
@@ -321,7 +321,7 @@ class LightPolicy:
     def _known_agreement(self, outcome: Feedback) -> Floats | None:
         """Return the hindsight labels if they can be relied on, otherwise None.
 
-        Where solutions hardly ever recur (free text, long trajectories), two solutions may differ and both be right. There a
+        Where solutions hardly ever recur (free text, long trajectories), two solutions may differ and both be right. Then a
         recall in which no candidate agrees says nothing.
         """
         if not self._hindsight or outcome.agreement is None:
@@ -339,7 +339,7 @@ class LightPolicy:
 
     @property
     def _bare(self) -> bool:
-        """Whether rewards are all that teaches: solutions are not given, or hardly ever recur."""
+        """Whether the policy must learn from rewards alone, because solutions are not given or hardly ever recur."""
         return self._outcomes >= _KNOWN_BARE and self._recurred < _RARE * self._outcomes
 
     def _refit(self) -> None:
@@ -358,7 +358,7 @@ class LightPolicy:
             self._publish(posterior)
 
     def _posterior(self) -> Posterior:
-        """Return the belief about the weights: by bare rewards if they are all that teaches, otherwise the ranking head's."""
+        """Return the belief about the weights: that of ``process`` where only rewards teach, otherwise the ranking head's."""
         fitted = self.process.fitted
         return self.head.posterior if fitted is None else Posterior(self._leaning() + fitted.weights, fitted.precision)
 

@@ -38,7 +38,7 @@ class Schedule:
     """How an encoder is trained.
 
     Args:
-        every: H, the number of rewards between two training steps of the encoder, and of the pairs in each step.
+        every: H, the number of rewards between two training steps of the encoder; each step uses the pairs of these rewards.
         head: "kept": the encoder is trained with the present head, and that head stays. "reread": it is trained with the
             head as it was after the last step, and that head is put back. "joint": head and encoder are trained together,
             starting from the head of the last step; what the head learned in between (Eq. linear-grad) is dropped, as in the

@@ -34,8 +34,8 @@ class NeuralLinLogUCB:
     """Score ``<theta, f> + alpha ||f||_{A^-1}`` (Eq. ucb); theta takes one gradient step per reward (Eq. linear-grad).
 
     ``A = lambda I + sum f f'`` grows with every chosen pair as soon as it is chosen, so that open episodes count; a pair whose
-    reward never comes is removed again. This policy never abstains and uses no hindsight. It serves for comparison, and as the
-    head of a trained cross-encoder.
+    reward never comes is removed again. With a discount, a pair enters A only when it is rewarded. This policy never abstains
+    and uses no hindsight. It serves for comparison, and as the head of a trained cross-encoder.
 
     >>> policy = NeuralLinLogUCB(np.array([1.0, 0.0]), alpha=0.0)
     >>> slate = Slate(features=np.array([[0.1, 1.0], [0.9, 0.0]]), similarity=np.array([0.9, 0.1]), groups=np.array([0, 1]))
@@ -134,7 +134,7 @@ class NeuralLinLogUCB:
     # -- learning ----------------------------------------------------------------------------------------------------
 
     def expect(self, key: int, slate: Slate, choice: Choice) -> None:
-        """Add the chosen pairs to A, which does not depend on their rewards."""
+        """Add the chosen pairs to A, which does not depend on their rewards; with a discount, do nothing."""
         if self._discount < 1.0:
             return  # a discounted pair could not be removed exactly, so with a discount pairs count only once rewarded
         pairs = np.asarray(slate.features, np.float64)[choice.chosen]
@@ -146,7 +146,7 @@ class NeuralLinLogUCB:
                     self.posterior = self.posterior.withdraw(pair)
 
     def withdraw(self, key: int) -> None:
-        """Remove the pairs from A again."""
+        """Remove the pairs that ``expect`` added to A."""
         with self._changing:
             for pair in self.expected.pop(key, ()):
                 self.posterior = self.posterior.withdraw(pair)
@@ -215,7 +215,7 @@ class NeuralLinLogUCB:
         return window.features[known], window.labels[known], (window.weights * self._counts())[known]
 
     def _counts(self) -> Floats:
-        """Return how many pairs each one in the window counts for.
+        """Return for how many pairs each pair in the window counts.
 
         With a discount, older pairs count less. Without one, each pair also stands for some of those that have left the window.
         """

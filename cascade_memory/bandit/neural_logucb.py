@@ -113,7 +113,7 @@ class NeuralLogUCB:
             self._design = self._design + squares
 
     def withdraw(self, key: int) -> None:
-        """Remove the chosen pairs from U again."""
+        """Remove the pairs that ``expect`` added to U."""
         with self._changing:
             squares = self.expected.pop(key, None)
             if squares is not None:
@@ -126,7 +126,7 @@ class NeuralLogUCB:
                 self._train()
 
     def _observed(self, outcome: Feedback) -> bool:
-        """Add an outcome's pairs to the window, and to U unless ``expect`` added them already; False if it teaches nothing."""
+        """Add credited pairs to the window, and all chosen ones to U unless ``expect`` did; False if it teaches nothing."""
         fits = len(outcome.chosen) and outcome.slate.features.shape[1] == self._shape[1]
         if not outcome.shown or not fits or not (np.abs(outcome.slate.features) <= USUAL).all():
             return False
@@ -156,7 +156,8 @@ class NeuralLogUCB:
     def rebuild(self, history: Sequence[Feedback]) -> None:
         """Drop everything learned, and learn again from these outcomes.
 
-        The network is trained after every 32nd outcome and at the end: training after each one, as they came, took minutes.
+        The network is trained after every 32nd outcome and at the end. Training after each outcome, as ``update`` does, took
+        minutes.
         """
         self._reset()
         for start in range(0, len(history), _REBUILT_AT_ONCE):

@@ -1,4 +1,4 @@
-"""Whether an outcome says something new, or a few actors praise each other."""
+"""Decides whether an outcome says something new, or whether a few actors only praise each other."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from cascade_memory.bandit.turns import Turns
 
 
 class Praise:
-    """Knows who has spoken for whom, and whether solutions recur here.
+    """Counts which reporters' outcomes praised which authors (``Heard.praised``), and knows whether solutions recur.
 
-    A solution that a liar makes up again and again recurs for this liar alone. If such outcomes taught, the ranker would
-    believe that all solutions recur, and that only those of the liar are right.
+    If a liar makes up the same solution again and again, the solution recurs for this liar alone. If the liar's outcomes
+    taught, the ranker would believe that all solutions recur, and that only those of the liar are right.
     """
 
     RECUR = 0.2  # share of the outcomes, and of their reporters, from which on solutions are said to recur
@@ -28,20 +28,21 @@ class Praise:
         self._pairs = Counted(self.PAIRS)
 
     def note_verified(self, heard: Heard) -> None:
-        """Note whether the verified solution of an outcome is also that of another actor's candidate."""
+        """Note whether a candidate by another actor than the reporter has the verified solution."""
         if heard.agreement is not None and len(heard.agreement):
             self._verified.append((heard.reporter, bool(heard.agreeing - {heard.reporter})))
 
     def note(self, heard: Heard) -> None:
-        """Note whom an outcome that teaches has spoken for."""
+        """Count each pair of a praised author and the reporter, for an outcome that teaches."""
         for author in heard.praised:
             self._pairs.note((author, heard.reporter))
 
     def is_news(self, heard: Heard, established: Callable[[int], bool], tenure: Callable[[int], float]) -> bool:
-        """Say whether an outcome may teach: nobody is a witness in its own cause.
+        """Say whether an outcome may teach: no actor may praise only itself, unless it is established.
 
-        If its reporter has no good record, solutions that recur for a few only do not count. If none of those for whom it
-        speaks has one either, the second word of a reporter for an author counts half, the third a third.
+        An outcome of an established reporter, or one that praises nobody, may always teach. Any other one with an agreeing
+        candidate may not teach where solutions recur for a few reporters only. If no praised author is established either, the
+        second outcome by which this reporter praises this author teaches with probability 1/2, the third with 1/3, and so on.
         """
         praised = heard.praised
         if not praised or established(heard.reporter):

@@ -172,7 +172,7 @@ class Problem:
     def _shares(self, theta: Floats) -> tuple[Floats, Floats]:
         """Compute P(candidate) and P(candidate | it agrees) for each recall, of shape (n, k) each.
 
-        The loss, the gradient and the curvature at one point need the same.
+        The loss, the gradient and the curvature at one point need the same shares, so they are computed once.
         """
         if self._known is not None and np.array_equal(self._known[0], theta):
             return self._known[1]

@@ -1,4 +1,4 @@
-"""How each solution did for queries like the present one. All cases share the weights, so these cannot express it."""
+"""How each solution did for queries like the present one. All cases share the weights, so the weights cannot express this."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class Records:
 
     All cases share the weights of the signals, so no weight can express that one case is wrong. The model is: for queries like
     this one, a solution is either as good as the ranking thinks, or (one in ten) it never fits. Each outcome is evidence for
-    one of the two, weighted by how similar its query is to this one; the weight is full if it is at least as similar as the
-    nearest case with that solution. One or two failures may be bad luck and change little; from the third on, each one counts
-    in full. A good record changes nothing: the ranking has learned from it already.
+    one of the two, weighted by how similar its query is to this one. The weight is full if that query is at least as similar as
+    the nearest case with the solution. One or two failures may be bad luck and change little; from the third on, each one
+    counts in full. A good record changes nothing: the ranking has learned from it already.
 
     >>> slate = Slate(features=np.zeros((2, 0)), similarity=np.array([0.9, 0.8], np.float32), groups=np.array([4, 5]),
     ...               query=np.array([1.0, 0.0], np.float32))
@@ -150,6 +150,6 @@ class Records:
 
 
 def _evidence(reward: float, unfitting: float, fitting: float) -> float:
-    """Compute the log likelihood ratio of a reward: the solution fits, against it does not fit."""
+    """Compute the log of how many times likelier a reward is if the solution fits than if it does not."""
     bad, good = (min(max(rate, 0.02), 0.98) for rate in (unfitting, fitting))
     return reward * math.log(good / bad) + (1.0 - reward) * math.log((1.0 - good) / (1.0 - bad))

@@ -1,4 +1,4 @@
-"""The right to show: what cases may cost before they have to earn it, and how many of them are worth showing at once."""
+"""Limits how many successes the shown cases may cost, and chooses how many cases to show at once."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _FADING = 0.99  # per outcome with cases: what happened 70 of them ago counts ha
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """How many successes cases may still cost; if none, for how many outcomes nothing is shown.
+    """The number of successes that cases may still cost; if it is used up, for how many outcomes no case is shown.
 
-    What a shown case earned is the reward minus the success rate without a case. Showing cases only while the account is open
-    costs at most ``CREDIT``, plus one case for each of the rare tries, as an expectation: the account of a bank that does harm
-    falls by that harm each time, until it is used up.
+    What a shown case earned is the reward minus the success rate without a case. Cases are shown only while the account is
+    open; after a pause, one more case is tried. So the expected cost is at most ``CREDIT``, plus one case for each of these
+    rare tries: if cases do harm, each one lowers the account by that harm, until the account is used up.
 
     >>> account = Account().after(np.full(10, -0.5))
     >>> account.open, account.after(np.zeros(PAUSE)).open
@@ -83,9 +83,9 @@ def counts_up_to(k: int) -> list[int]:
 
 
 def how_many(outcomes: Floats, k: int, rng: np.random.Generator) -> int:
-    """Choose how many cases to show, at most k: by a draw from what is believed of each number's success rate.
+    """Choose how many cases to show, at most k: by a draw from the belief about the success rate of each number.
 
-    ``outcomes`` (BANDS, 2) are the successes and failures with that many cases.
+    ``outcomes`` (BANDS, 2) are the successes and failures: the rows are for 1 case, 2 to 3 cases, 4 to 7 cases, and so on.
 
     >>> one_helps_more = np.array([[90.0, 10.0], [1.0, 9.0], [10.0, 90.0], [0, 0], [0, 0], [0, 0]])
     >>> how_many(one_helps_more, 4, np.random.default_rng(0)), how_many(one_helps_more, 1, np.random.default_rng(0))

@@ -110,7 +110,7 @@ class SmallNetwork:
 
 
 def _passes(order: Sequence[int], steps: int) -> Iterator[tuple[int, bool]]:
-    """Yield places in this order, again and again; and whether one is the last of a pass.
+    """Yield places in this order, again and again, each with whether it is the last one of a pass.
 
     >>> list(_passes([4, 7], 3))
     [(4, False), (7, True), (4, False)]

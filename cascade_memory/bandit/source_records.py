@@ -1,6 +1,6 @@
-"""How far those who make cases and report outcomes can be relied on: a record of each, learned from the outcomes of others.
+"""Records how far each actor that makes cases or reports outcomes can be relied on, learned from the outcomes of others.
 
-Actors are numbers here; ``TRUSTED`` is whoever needs no record, such as a person.
+Actors are numbers here; ``TRUSTED`` stands for every actor that needs no record, such as a person.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ class SourceRecord:
 
 
 class SourceRecords:
-    """Keeps a record of each actor, and says whose cases may be shown how often, and whose outcomes teach.
+    """Keeps a record of each actor, and says how often its cases may be shown, and whether its outcomes teach.
 
-    An actor whose cases are bad does ``BAD`` times as well as is expected of such cases. Each outcome that *another* actor
-    reports multiplies the odds that an actor is of this kind by a likelihood ratio: if one of its cases was shown, and, where
-    solutions recur, if one of its cases was a candidate and the verified solution shows whether it was right. What is expected
-    is the policy's forecast, or how often the neighbours of that candidate were right. The log odds stay between ``FLOOR`` and
-    ``CEILING``: so a good name is lost quickly by who becomes bad later. The second outcome about one case counts half, the
-    third a third: one wrong case makes no bad actor, and one popular case no good one.
+    The model is that the cases of a bad actor do ``BAD`` times as well as expected. An outcome says something about an actor if
+    one of its cases was shown or, where solutions recur, if one of its cases was a candidate and the verified solution shows
+    whether it was right. Each such outcome, if *another* actor reports it, multiplies the odds that the actor is bad by a
+    likelihood ratio. What is expected of a shown case is the policy's forecast; what is expected of another candidate is how
+    often its neighbours were right. The log odds stay between ``FLOOR`` and ``CEILING``, so that an actor that becomes bad
+    later loses its good name quickly. The n-th outcome about one case, if it is the m-th one of this reporter about this
+    author, is weighted by 1 / sqrt(n m): one wrong case makes no bad actor, and one popular case makes no good one.
     """
 
     BAD = 0.35
@@ -115,7 +116,7 @@ class SourceRecords:
         return TRUSTED in witnesses or len(witnesses) >= min(needed, self.MOST_WITNESSES)
 
     def _settled(self) -> bool:
-        """Whether most of the active actors have a good record: then only those are heard as witnesses for others."""
+        """Whether most of the active actors have a good record; if so, only these can be witnesses for others."""
         return self._known() > 0.5
 
     def _known(self) -> float:
@@ -129,17 +130,17 @@ class SourceRecords:
 
     @property
     def judged_too_early(self) -> bool:
-        """Whether the first outcomes were taken into account as those of too few actors, and soon there were enough."""
+        """Whether the first outcomes were judged as if there were too few actors, although enough actors came soon."""
         return self.many_came and not self._soon_many and self._fair_lessons
 
     @property
     def fair(self) -> float:
-        """The share that an actor without a record may take: of the recalls, and of the lessons."""
+        """The share of the recalls, and of the lessons, that an actor without a good record may have."""
         return 1.0 if self.few else min(1.0, max(self.FAIR, 2.0 / max(1, self.turns.active)))
 
     @property
     def newcomers(self) -> float:
-        """How the cases of actors without a record have done lately: 1 if as was expected of such cases."""
+        """How well the cases of actors without a good record have done lately: 1 if as well as was expected of them."""
         return (self._did + 8.0) / (self._should + 8.0)
 
     def share(self, actor: int) -> float:
@@ -158,8 +159,10 @@ class SourceRecords:
     def held(self, authors: NDArray[np.int64], groups: NDArray[np.int64], asker: int, draw: float) -> NDArray[np.bool_]:
         """Return which candidates must not be shown in a recall, given a uniform draw that belongs to its episode.
 
-        A candidate whose solution is also that of an established actor's candidate may be shown. So may one with the solution
-        of two other actors without a record, as long as newcomers do well. Its own cases are always shown to an actor.
+        A candidate must not be shown if ``draw`` is at least its author's share. There are two exceptions, but not for
+        convicted authors: an established actor, or the asker, has a candidate with the same solution; or newcomers do well, and
+        at least three actors with a share above ``FAIR`` have candidates with this solution. An actor's own cases may always be
+        shown to it.
         """
         share = {actor: self.share(actor) for actor in {*authors.tolist()} if actor not in (TRUSTED, asker)}
         held = np.array([draw >= share.get(actor, 1.0) for actor in authors.tolist()], bool)
@@ -178,7 +181,7 @@ class SourceRecords:
         return self.newcomers > 0.8 and len(honest) > self.WITNESSES
 
     def teaches(self, heard: Heard) -> bool:
-        """Whether an outcome may teach: not that of a liar or a suspect, and of one without a record no more than is fair."""
+        """Whether an outcome may teach: not a liar's or a suspect's; of an actor without a good record, only a fair share."""
         reporter = heard.reporter
         if reporter == TRUSTED:
             return True
@@ -216,7 +219,7 @@ class SourceRecords:
         return True
 
     def _note_turn(self, reporter: int) -> None:
-        """Count the turn of a reporter, and find out how many turns are usual."""
+        """Count an outcome for its reporter, and find out after how many outcomes a reporter's word counts fully."""
         self.turns.note(reporter)
         self._reports.note(reporter)
         reports = {actor: self._reports.of(actor) for actor in self.turns.actors}
@@ -226,11 +229,11 @@ class SourceRecords:
         self.many_came = self.many_came or (self._noted <= self.BEGINNING and self._crowd >= self.FEW)
 
     def _tenure(self, reporter: int) -> float:
-        """Return which part of the word of a reporter counts, as long as it has no good record: 1 after enough outcomes."""
+        """Return how far the reports of an actor without a good record count, from 0 to 1: fully after enough outcomes."""
         return 1.0 if reporter == TRUSTED else min(1.0, self._reports.of(reporter) / self._whole_after)
 
     def _weight(self, reporter: int) -> float:
-        """Return how much the word of a reporter counts: less without a record, where others have one."""
+        """Return how much the reports of an actor count: less if it has no good record, while others have one."""
         if self.established(reporter):
             return 1.0
         record = self.records.get(reporter)
@@ -242,7 +245,7 @@ class SourceRecords:
         return min(max(blend, 0.1), 0.9)
 
     def _judge_report(self, heard: Heard) -> None:
-        """Compare a report with what the policy expected: a liar's are about as often the opposite."""
+        """Raise the log odds that a reporter lies if its report contradicts the policy's forecast; lower them if it agrees."""
         actor = heard.reporter
         if actor == TRUSTED or not heard.shown or any(self.doubted(int(heard.authors[place])) for place in heard.chosen):
             return
@@ -266,7 +269,7 @@ class SourceRecords:
             self._count(heard, place, heard.reward, expected, weight / len(heard.chosen))
 
     def _judge_candidates(self, heard: Heard, agreement: Floats, weight: float) -> None:
-        """Compare the best candidate of each actor with those of others that were about as similar to the task."""
+        """Compare the best candidate of each actor with candidates of other actors that were about as similar to the task."""
         compared = [
             place
             for place, actor in enumerate(heard.authors.tolist())
@@ -285,7 +288,7 @@ class SourceRecords:
                 self._count(heard, place, float(agreement[place]), expected, weight)
 
     def _count(self, heard: Heard, place: int, did: float, expected: float, weight: float) -> None:
-        """Count one outcome about one case for its author, unless that is who reported it."""
+        """Add one outcome about a case to the record of the case's author, unless the author reported it."""
         author, case = int(heard.authors[place]), int(heard.cases[place])
         if author in (TRUSTED, heard.reporter):
             return

@@ -1,4 +1,4 @@
-"""Learns from bare rewards which signals, and which cases, go with success: a Gaussian process over (task, case) pairs."""
+"""Learns from rewards alone which signals, and which cases, go with success: a Gaussian process over (task, case) pairs."""
 
 from __future__ import annotations
 
@@ -44,20 +44,21 @@ class _Rows(NamedTuple):
     telling: Floats  # (n,) how much it says about the signals: less if its solution was shown often, or has a bad record
 
     def between(self, start: int, end: int) -> _Rows:
-        """Return some of the rows."""
+        """Return the rows from ``start`` to before ``end``."""
         return self._make(column[start:end] for column in self)
 
     def followed_by(self, new: _Rows, most: int) -> _Rows:
-        """Append rows, and keep the last ones."""
+        """Append rows, and keep the last ``most`` of all."""
         return self._make(np.concatenate([old, more])[-most:] for old, more in zip(self, new, strict=True))
 
 
 class Forecast(NamedTuple):
-    """What was learned about the candidates of one recall; the units are those of the ranking's value, but for ``ease``.
+    """What was learned about the candidates of one recall.
 
-    ``shown`` and ``succeeded`` count how often each solution was shown for tasks like this one, and how often that went well.
-    ``record`` (n,) is what this adds to the value. ``ease`` is how much likelier than usual success is on such tasks,
-    whatever is shown: it is the same for all candidates, so it does not change their order.
+    ``shown`` and ``succeeded`` (n,) count how often each candidate's family was shown for tasks like this one, and how often
+    the task then succeeded. ``record`` (n,) is what these outcomes add to the ranking's value. ``ease`` is how much likelier
+    than usual success is on such tasks, whatever is shown: it is the same for all candidates, so it does not change their
+    order.
     """
 
     shown: Floats
@@ -68,7 +69,7 @@ class Forecast(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A fit: nothing of it is changed, though families may be added, so that recalls can read it without a lock."""
+    """The result of a fit: it never changes, except that families may be added, so recalls can read it without a lock."""
 
     rows: _Rows
     families: Mapping[int, int]  # solution -> family, of those that descend from another one
@@ -109,11 +110,11 @@ class Fitted:
 class SuccessProcess:
     """Predicts success where solutions never recur, so that only the reward of the shown case teaches.
 
-    ``P(success) = level + slope * value + signals + case + task + noise``. The signals are linear in the features; the case is
-    what is special about one case for tasks like this one; the task is how hard such tasks are whatever is shown. All are
-    Gaussian, so they share out each surprise exactly: if all fail on tasks of a kind, the tasks are hard; if one case
-    fails where others succeed, the case is bad. How far rewards can be trusted at all is learned as well: several trusts are
-    weighted by how likely they make the rewards that came.
+    ``P(success) = level + slope * value + signals + case + task + noise``. ``signals`` is linear in the features. ``case`` is
+    what is special about one case for tasks like this one. ``task`` says how hard such tasks are, whatever is shown. All are
+    Gaussian, so each surprise is divided among them exactly: if all cases fail on tasks of a kind, the tasks are hard; if one
+    case fails where others succeed, the case is bad. How far rewards can be trusted is learned as well: several degrees of
+    trust are weighted by how likely each of them makes the observed rewards.
 
     >>> process, query = SuccessProcess(), np.array([1.0, 0.0], np.float32)
     >>> slate = Slate(features=np.zeros((2, 1)), similarity=np.array([0.9, 0.8]), groups=np.array([4, 5]), query=query)

@@ -1,4 +1,4 @@
-"""Who had the last turns, and who had more of them than is fair."""
+"""Counts whose outcomes were reported or whose cases were shown lately, and finds actors with more than a fair share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 
 
 class Turns:
-    """Counts turns of actors over a window: as outcomes that they reported, or as their cases that were shown.
+    """Counts the turns of actors over a window. A turn is an outcome that the actor reported, or a case of it that was shown.
 
     >>> turns = Turns()
     >>> for number in range(100):
@@ -25,7 +25,7 @@ class Turns:
         self._weights: defaultdict[int, float] = defaultdict(float)
 
     def note(self, actor: int, weight: float = 1.0) -> None:
-        """Count a turn; one that an actor had although it should seldom have one stands for several."""
+        """Count a turn; ``weight`` is the number of turns it stands for: above 1 if the cases of the actor are seldom shown."""
         if len(self._last) == self.WINDOW:
             oldest, its = self._last[0]
             self._counts[oldest] -= 1
@@ -43,11 +43,11 @@ class Turns:
 
     @property
     def active(self) -> int:
-        """The number of these actors."""
+        """The number of actors who had one of the last turns."""
         return len(self._counts)
 
     def quantile(self, values: Mapping[int, float], share: float) -> float:
-        """Return the quantile of a value of the actors, in which each has as much weight as it had of the last turns.
+        """Return a quantile of the actors' values, in which each actor is weighted by how many of the last turns it had.
 
         >>> turns = Turns()
         >>> for actor in (1, 1, 1, 2, 3):
@@ -63,7 +63,7 @@ class Turns:
         return 0.0
 
     def left_for(self, actor: int, fair: float) -> float:
-        """Return how much of its turns counts, for an actor who has more of them than is fair, and than chance explains."""
+        """Return which share of an actor's turns counts: below 1 if it had more than is fair, and more than chance explains."""
         n = max(1, len(self._last))
         takes = self._weights.get(actor, 0.0) / n
         return fair / takes if takes > fair + 2.0 * math.sqrt(fair * (1.0 - fair) / n) else 1.0

@@ -40,7 +40,7 @@ class Window:
         self.ever += 1
 
     def __len__(self) -> int:
-        """Return how many pairs are held."""
+        """Return how many pairs are in the window."""
         return self._end - self._begin
 
     @property
@@ -60,7 +60,7 @@ class Window:
 
     @property
     def crowd(self) -> float:
-        """The number of pairs ever added, divided by the number in the window: each stands for that many."""
+        """The number of pairs ever added, divided by the number in the window: each pair in the window stands for that many."""
         return self.ever / max(len(self), 1)
 
     def copy(self) -> Window:

@@ -1,11 +1,12 @@
 """What a memory can do beside its core: each capability is a folder here. This file lists them, and nothing else names one.
 
-A folder has those of these modules that it needs:
+Each folder contains the modules that it needs from this list:
 
-- ``tables``: ``TABLES``, the tables that it adds to the ledger, and ``OBSERVER``, which hears of each transaction.
-- ``verbs``: the class behind ``memory.<name>``, a ``Capable`` that is called like the folder: ``Notes`` in ``notes``.
-- ``commands``: ``add(groups)``, which declares its group of the command ``cascade-memory``.
-- ``pages``: ``PAGES``, ``TABS`` and ``ACTS`` of the inspector; its templates stand in ``templates`` beside it.
+- ``tables``: ``TABLES``, the tables that the capability adds to the ledger, and ``OBSERVER``, whose methods the ledger calls
+  inside a transaction when an outcome counts or no longer counts, cases are gone, or an episode is about to be deleted.
+- ``verbs``: the class behind ``memory.<name>``, a ``Capable`` (if it has tables) named like the folder: ``Notes`` in ``notes``.
+- ``commands``: ``add(groups)``, which declares the capability's group of the command ``cascade-memory``.
+- ``pages``: ``PAGES``, ``TABS`` and ``ACTS`` of the inspector; their templates are in the folder ``templates`` beside it.
 
 ``tables`` is imported with the ledger, so it may import only what the ledger may; the others are imported when they are used.
 """
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 @functools.cache
 def parts(module: str) -> tuple[ModuleType, ...]:
-    """Return the modules of one name of all capabilities that have one, in their order.
+    """Return the modules with this name, of all capabilities that have one, in the order of ``CAPABILITIES``.
 
     >>> parts("no such part")
     ()
@@ -50,17 +51,17 @@ def parts(module: str) -> tuple[ModuleType, ...]:
 
 
 class Noun:
-    """``memory.<name>``, as an attribute of the class of memories; the verbs are imported at its first use."""
+    """The attribute ``memory.<name>`` of the class of memories; the class with its methods is imported at the first use."""
 
     def __init__(self, capability: str) -> None:
         self._capability = capability
 
     def __get__(self, memory: Any, kind: type) -> Any:
-        """Return the noun of a memory; of the class, return this."""
+        """Return the object ``memory.<name>`` of a memory; if asked for on the class, return this attribute itself."""
         return self if memory is None else self.verbs._of(memory)
 
     @functools.cached_property
     def verbs(self) -> Any:
-        """The class of the noun."""
+        """The class of the object ``memory.<name>``."""
         module = importlib.import_module(f"{__name__}.{self._capability}.verbs")
         return getattr(module, self._capability.title().replace("_", ""))

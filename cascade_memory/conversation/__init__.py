@@ -1,4 +1,4 @@
-"""Which messages of a conversation are tasks."""
+"""Decides which messages of a conversation are tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a message in a conversation is: a task, a message that goes on with the task before it, or small talk.
+"""Decides what a message in a conversation is: a task, a follow-up to the task before it, or small talk.
 
 No model is asked. The words decide, in the language that most of them belong to; see ``cascade_memory.conversation.words``.
 """
@@ -59,10 +59,10 @@ def is_small_talk(text: str) -> bool:
 
 
 def task_in(turns: Sequence[tuple[bool, T]], text_of: Callable[[T], str] = str) -> tuple[Kind, int | None]:
-    """Say what the last message of the user is, and which of the turns is the task that it is, or belongs to.
+    """Say what the last message of the user is, and return the position of the turn with its task (None: no task yet).
 
-    A turn says whether the user wrote it, and what it says: a text, or what ``text_of`` reads one from, which is done for the
-    last turns only. None: there is no task yet.
+    If the message is a task itself, this is its own position. A turn is a pair: whether the user wrote it, and its content. The
+    content is a text, or something from which ``text_of`` reads a text, which is done for the last turns only.
 
     >>> task_in([(True, "hello"), (False, "Hi!"), (True, "Where is my tent?"), (False, "On its way."), (True, "since when?")])
     ('follow-up', 2)
@@ -113,7 +113,7 @@ class _Said:
         return not self._plain or any(map(self._is_small_talk_in, _languages())) or self._is_pleased()
 
     def _is_pleased(self) -> bool:
-        """Say whether it thanks, says that something has helped, and nothing after that."""
+        """Say whether the message begins with thanks or the like, says that something has helped, and nothing after that."""
         known = self._language
         if self._asks or not known.pleasant.begins(self._plain):
             return False
@@ -130,14 +130,14 @@ class _Said:
         return said_something and not others and len(rest.split()) <= _NAMED
 
     def _answers(self, question: _Question) -> bool:
-        """Say whether it is a yes to a question, or a no to one about the task, so that the work goes on."""
+        """Say whether the message lets the work go on: a yes to a proposal, or a yes or no to a question about the task."""
         known = self._language
         if question in ("none", "closes") or not known.answers.begins(self._plain):
             return False
         return question == "asks" or not known.refusals.begins(self._plain)
 
     def _goes_on(self, *, asked: bool) -> bool:
-        """Say whether it cannot be understood without what was said before; ``asked``: that was a question."""
+        """Say whether the message makes no sense without what came before; ``asked``: the agent had just asked a question."""
         known = self._language
         topic = self._topic(self._plain)
         if known.openers.begins(self._plain) and topic <= _MOST_AFTER_OPENER:
@@ -155,7 +155,7 @@ class _Said:
         return asked and not self._asks and topic <= _MOST_IN_ANSWER
 
     def _topic(self, rest: str) -> float:
-        """Count the words of a part of it that are more than grammar."""
+        """Count the words in a part of the message that have a topic of their own."""
         known = self._language
         for kind in (known.pleasant, known.answers, known.openers, known.back, known.bare):
             rest, _ = kind.without(rest)
@@ -180,7 +180,7 @@ class _Phrases:
         return rest, rest != plain
 
     def around(self, plain: str) -> tuple[str, bool, str]:
-        """Return what stands before these phrases, whether there is one, and what stands after the last one."""
+        """Return the text before the last of these phrases (less other ones), whether there is one, and the text after it."""
         space = self._space
         text = f"{space}{plain}{space}"
         places = ((text.rfind(f"{space}{phrase}{space}"), len(phrase)) for phrase in self.phrases)
@@ -191,7 +191,7 @@ class _Phrases:
         return self.without(text[:end].strip())[0], True, text[end:].strip()
 
     def begins(self, plain: str) -> bool:
-        """Say whether a text begins with one of these phrases, and goes on after it."""
+        """Say whether a text begins with one of these phrases, or is one of them."""
         return any(plain.startswith(f"{phrase}{self._space}") or plain == phrase for phrase in self.phrases)
 
 
@@ -220,7 +220,7 @@ class _Language:
         self._words = {word for kind in self._all for phrase in kind.phrases for word in phrase.split()}
 
     def share(self, plain: str) -> int:
-        """Count the letters that belong to its words."""
+        """Count the letters of a text that belong to words of this language."""
         if self.spaced:
             return sum(len(word) for word in plain.split() if word in self._words)
         rest = plain
@@ -235,7 +235,7 @@ def _languages() -> list[_Language]:
 
 
 def _language_of(plain: str) -> _Language:
-    """Return the language with the most of its words in a text; English comes first if several have as many."""
+    """Return the language whose words make up most of a text; if several make up as much, the first in the list."""
     return max(_languages(), key=lambda one: one.share(plain))
 
 

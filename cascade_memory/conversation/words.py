@@ -2,19 +2,20 @@
 
 For each language:
 
-- ``pleasant``: a message of small talk has one of these words or phrases, and else only words of the next two kinds
+- ``pleasant``: a message of small talk has one of these words or phrases, and otherwise only words of the next two kinds
 - ``fillers``: words that such a message may have as well
 - ``answers``: yes, no, and what else answers a question
 - ``openers``: words with which nobody begins a conversation
 - ``back``: words that stand for something that was named before
 - ``bare``: other words without a topic of their own
-- ``refusals``: those of the answers that say no
-- ``proposals``: how an assistant asks whether it should do something: it is answered with yes or no
-- ``closing``: how an assistant asks for the next task, which is no question about this one
-- ``done``: how a user says, after thanks, that it has helped, or that all is over: "Great, the lamp works now"
-- ``whole``: phrases in which a word of ``back`` stands for nothing that was named before
+- ``refusals``: the ``answers`` that say no
+- ``proposals``: how an assistant asks whether it should do something; the user answers with yes or no
+- ``closing``: how an assistant asks for the next task, which is not a question about this task
+- ``done``: how a user says, after thanks, that something has helped, or that the matter is closed: "Great, the lamp works now"
+- ``whole``: phrases in which a word of ``back`` does not stand for anything that was named before
 
-A language that is missing here has no small talk: all its messages are tasks, unless they are a single word.
+In a language that is missing here, no words are small talk. Its messages are tasks, except after a task: there, a single word,
+or a short answer to a question, goes on with that task.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def check_actor(actor: object) -> str | None:
 
 
 def check_known_actor(actor: object) -> str | None:
-    r"""Check the name of an actor who may be stored already: a short text, or None. More used to be taken than is today.
+    r"""Check the name of an actor who may be stored already: a short text, or None. Older versions accepted more names.
 
     >>> check_known_actor("ann\u200b") == "ann\u200b"
     True
@@ -91,7 +91,7 @@ def check_known_actor(actor: object) -> str | None:
 
 
 def login_name() -> str | None:
-    """Return the name of whoever runs this process, as the system knows them; a container may have a user without a name."""
+    """Return the system's name of the user who runs this process; None if the user has no name, as in some containers."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):
@@ -104,7 +104,7 @@ def check_note(note: object) -> str | None:
 
 
 def only(ids: Sequence[str]) -> str | None:
-    """Return the subject of an action: the one id, or None if there are several.
+    """Return the subject of an action: its id if there is exactly one, otherwise None.
 
     >>> only(["a"]), only(["a", "b"])
     ('a', None)
@@ -165,7 +165,7 @@ class Taken:
 
     @property
     def is_logged(self) -> bool:
-        """Whether the audit log has it; it does not have every outcome that replaced another one."""
+        """Whether the audit log has this action; the log does not have every outcome that replaced another one."""
         return bool(self.id)
 
 
@@ -239,6 +239,6 @@ class AuditEntry:
 
 
 def check_different(solution: Solution, known: Solution | None, what: str) -> None:
-    """Refuse a correction that changes nothing; a form shows a trajectory as text."""
+    """Refuse a correction that changes nothing; a trajectory equals its text here, since a form shows it as text."""
     if solution == known or (known is not None and solution == solution_text(known)):
         raise InvalidInput(f"{what} has this very solution already: if it is right, confirm it instead of correcting it")

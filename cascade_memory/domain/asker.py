@@ -1,4 +1,4 @@
-"""Who waits for a recall. One who leaves before it is written down would leave behind an episode that nobody ends."""
+"""Who waits for a recall: a caller that leaves before its recall is stored would leave behind an episode that nobody ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ class Asker:
     """A call, a run or a block that recalls are made for. Once it has left, no recall for it opens an episode.
 
     Args:
-        ends_named: Nobody else ends the episodes whose ids it has chosen: they are closed as well, when it leaves too early.
+        ends_named: Whether nobody else ends the episodes whose ids the asker has chosen: if the asker leaves too early, these
+            episodes are closed as well.
 
     >>> asker = Asker()
     >>> asker.opened(lambda: print("closed"))
@@ -32,13 +33,13 @@ class Asker:
         self._opened: list[Callable[[], object]] = []
 
     def leave(self, *, undo: bool) -> None:
-        """Wait no longer; with ``undo``, also close the episodes that were opened: nobody has learned their ids."""
+        """Stop waiting; with ``undo``, also close the episodes opened for this asker: nobody has learned their ids."""
         self.left = True
         while undo and self._opened:
             self._take()
 
     def opened(self, close: Callable[[], object]) -> None:
-        """Note how to close an episode that a recall has opened; if nobody waits for it any more, close it."""
+        """Note how to close an episode that a recall has opened; if the asker has left already, close the episode at once."""
         # Who leaves looks here after it has left, and this looks afterwards whether it has left: one sees the other.
         self._opened.append(close)
         if self.left:
@@ -56,7 +57,7 @@ _askers: ContextVar[Askers] = ContextVar("cascade_memory_askers", default=())
 
 @interruptible
 def asked_by(asker: Asker) -> Generator[Asker, None, None]:
-    """Say for whom the recalls inside the block are made; one around it waits for them as well."""
+    """Set for whom the recalls inside the block are made; the asker of a block around it waits for these recalls as well."""
     before = _askers.get()
     try:
         _askers.set((*before, asker))

@@ -3,8 +3,8 @@
 OpenBLAS ends its worker threads when a process forks. A thread of the parent that waits for them at that moment waits forever.
 OpenBLAS uses threads for large products, and with older versions of numpy for small matrices as well.
 
-When Python exits, up to version 3.13 it ends each background thread as soon as that comes back from native code. C++ cannot be
-left that way: if a thread is inside torch or onnxruntime, the process aborts.
+Up to version 3.13, an exiting Python ends each background thread as soon as the thread returns from native code. C++ code
+cannot be left in this way: if a thread is inside torch or onnxruntime, the process aborts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _AT_EXIT = 10.0  # seconds for which Python's exit waits: a model may be loading
 class _Gate:
     """Counts the threads that calculate, and can be shut so that no other thread begins.
 
-    Each thread changes its own count alone, in one step, without a lock: an interrupt leaves no count wrong.
+    Each thread changes only its own count, in one step and without a lock: so an interrupt leaves no count wrong.
     """
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ _gate = _Gate()
 
 @interruptible
 def calculating() -> Generator[None, None, None]:
-    """Keep the process from forking or exiting while the block runs, or at least delay that until its deadline.
+    """Keep the process from forking or exiting while the block runs, or delay the fork or the exit until its deadline.
 
     >>> with calculating():
     ...     1 + 1

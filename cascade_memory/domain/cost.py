@@ -23,10 +23,11 @@ def estimated_tokens(text: str) -> int:
 class Cost:
     """What one recall cost. A time is nan if the recall failed before that step was over.
 
-    ``embed``, ``search``, ``rank`` and ``write`` are milliseconds of the wall clock: embedding the query; finding the
-    candidates and reading the chosen cases; choosing; writing the recall down. Loading a model or a namespace, which happens
-    once, and learning are not included. ``characters`` is the length of ``recall.render()``. ``tokens`` is an *estimate* for
-    that text, a quarter of its bytes: models count differently, most of all in code and in other scripts than Latin.
+    ``embed``, ``search``, ``rank`` and ``write`` are milliseconds of the wall clock. They measure, in this order: embedding the
+    query; finding the candidates and reading the chosen cases; choosing; storing the recall. Not included are learning, and
+    loading a model or a namespace, which happens once. ``characters`` is the length of ``recall.render()``. ``tokens`` is an
+    *estimate* for that text, a quarter of its bytes: models count differently, most of all in code and in other scripts than
+    Latin.
     """
 
     embed: float
@@ -62,7 +63,7 @@ class Totals:
         self.lock = threading.Lock()
 
     def __deepcopy__(self, memo: dict[int, object] | None = None) -> Totals:
-        """Return this same object: there is one for a namespace."""
+        """Return this same object: each namespace has only one."""
         return self
 
 

@@ -1,7 +1,8 @@
 """A background thread whose start waits for nothing, so that no interrupt makes it wait for ever.
 
-``threading.Thread.start`` waits until the new thread runs. An exception that is set into a thread at the moment in which it
-starts another one hits that one instead (up to Python 3.11): it dies unborn, and the first one waits for ever.
+``threading.Thread.start`` waits until the new thread runs. Up to Python 3.11, an exception that is set in a thread while this
+thread starts another one hits the new thread instead. The new thread then ends before it runs ("dies unborn"), and the thread
+that started it waits for ever.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Daemon:
         self._over = False
 
     def start(self) -> None:
-        """Begin; raise RuntimeError if no thread can be started. A thread that died unborn may be started again."""
+        """Start the thread; raise RuntimeError if that is impossible. A thread that died before it ran may be started again."""
         self._asked = time.monotonic()
         _thread.start_new_thread(self._run, ())
 
@@ -56,7 +57,7 @@ class Daemon:
 
     @property
     def is_lost(self) -> bool:
-        """True if it was started and died unborn."""
+        """True if the thread was started but died before it ran: it did not begin to run within a second."""
         return bool(self._claim and self._asked) and time.monotonic() > self._asked + _UNBORN
 
     @property
@@ -65,6 +66,6 @@ class Daemon:
         return self._me == threading.get_ident()
 
     def join(self, seconds: float) -> None:
-        """Wait for its end, but no longer than so many seconds."""
+        """Wait until the thread ends, but no longer than ``seconds``."""
         if self._asked:
             wait_until(lambda: self._over or self.is_current or self.is_lost, time.monotonic() + seconds)

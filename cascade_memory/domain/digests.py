@@ -8,7 +8,7 @@ from cascade_memory.domain.trajectory import Solution, solution_text
 
 
 def digest(text: str) -> str:
-    """Hash parts of text to 32 hexadecimal digits.
+    """Hash a text to 32 hexadecimal digits.
 
     >>> digest("press reset") == digest("press reset"), len(digest(""))
     (True, 32)

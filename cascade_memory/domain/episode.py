@@ -37,7 +37,7 @@ def check_source(source: object) -> str:
 
 
 def check_sources(sources: object) -> tuple[str, ...]:
-    """Check several sources, as of ``retain_from``.
+    """Check several sources, such as those that ``retain_from`` names.
 
     >>> check_sources({"host"})
     ('host',)
@@ -57,7 +57,7 @@ def check_status(status: object) -> str:
 
 
 def id_taken(episode_id: str) -> UnknownEpisode:
-    """Return the error that an episode cannot have an id. It says no more than that the id cannot be used here."""
+    """Return the error for an id that an episode cannot have. Its message says only that the id cannot be used here."""
     return UnknownEpisode(
         f"the id {episode_id!r} is taken, and not by an episode here: each is good for one episode in the whole memory, so let "
         "recall() make it, or begin your own ids with the name of the namespace"
@@ -134,7 +134,7 @@ class Episode:
         return fingerprint(self.id, self.query, self.solution, self.reward, self.metadata, judge)
 
     def is_as_seen(self, seen: str, *, whoever_judged: bool) -> bool:
-        """Tell whether it still has a fingerprint; ``whoever_judged``: also if only its judge is another one since.
+        """Tell whether the fingerprint still is ``seen``; with ``whoever_judged``, a change of the judge alone does not count.
 
         >>> import dataclasses
         >>> seen = Episode(id="e", namespace="n", query="6 * 7", status="settled", solution="42", reward=1.0, source="agent")

@@ -42,7 +42,7 @@ class Candidate:
 @shown_visibly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldBack:
-    """A similar case that was not considered in this episode, because of who made it; ``why`` says what is known of them."""
+    """A similar case that was not considered in this episode because of its actor; ``why`` says what is known of the actor."""
 
     id: str
     actor: str
@@ -69,7 +69,7 @@ class Explanation:
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """Say for each candidate that moved up from its place in the similarity order where it moved to, and why."""
+        """The candidates, of the first five, that rank higher than by similarity alone: the old place, the new one, and why."""
         by_score = sorted(range(len(self.candidates)), key=lambda i: (-self.candidates[i].score, i))
         moved: list[str] = []
         for place, i in enumerate(by_score[:5]):
@@ -92,7 +92,7 @@ class Explanation:
 
     @property
     def records(self) -> tuple[str, ...]:
-        """Describe the records that moved a candidate, those that moved it furthest first."""
+        """Describe at most five records that moved a candidate, beginning with the record that moved its candidate furthest."""
         moved = sorted((one for one in self.candidates if abs(one.record) >= _NOTABLE), key=lambda one: -abs(one.record))
         return tuple(
             f"{shorten(one.query, 40)!r}: shown {_times(one.tried)} for tasks like this one, "
@@ -129,7 +129,7 @@ class Explanation:
 
     @property
     def summary(self) -> str:
-        """One sentence."""
+        """The explanation in one sentence."""
         if self.arm == "holdout":
             return "held out: this episode runs without memory, so that the worth of the memory can be measured"
         if self.failure is not None:

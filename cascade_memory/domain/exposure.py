@@ -1,4 +1,4 @@
-"""Settings for when a recall shows nothing, or a case that was drawn at random: by abstaining, holding out and exploring."""
+"""Settings that decide when a recall shows nothing or a random case: abstaining, holding out and exploring."""
 
 from __future__ import annotations
 

@@ -86,9 +86,10 @@ class WarningDecision:
 class FailureWarning:
     """A warning as ``memory.warnings.all()`` returns it.
 
-    ``times`` says how often runs failed at this step, ``source`` on whose word (the most trusted one). ``state`` is "active",
-    "retired" (its record says that it does not help, or a person decided so), or "held" (of an actor who is not trusted yet).
-    ``by_hand`` says that a person has retired or restored it, so that its record does not count.
+    ``times`` says how often runs failed at this step. ``source`` is who judged that they failed (the most trusted source).
+    ``state`` is "active", "retired" (the warning's record says that it does not help, or a person has retired it), or "held"
+    (it comes from actors who are not trusted yet, or are in quarantine). ``by_hand`` says that a person has retired or restored
+    the warning, so that its record does not count.
     """
 
     id: str
@@ -160,7 +161,7 @@ class Advice:
 
 
 def _came(count: int, repeated: int, reward: float) -> str:
-    """Say how the episodes ended in which an agent was warned, or was not."""
+    """Describe how episodes ended: those in which an agent was warned, or those in which it was not."""
     if not count:
         return "in no episode that has ended"
     return f"in {counted(count, 'episode')}, {repeated:,} repeated it, mean reward {number(reward / count)}"

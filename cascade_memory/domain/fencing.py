@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def fence_mark(stored: Sequence[str], shown: Sequence[str]) -> str:
-    """Return a word that occurs in no text, neither as stored nor as shown; always the same for the same texts, for caching.
+    """Return a word that is in none of the texts, stored or shown; equal texts always give the same word, for caching.
 
     >>> fence_mark(["pull the tray"], ["pull the tray"])
     'memory-164eaa361a'

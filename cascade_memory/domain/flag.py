@@ -1,7 +1,7 @@
-"""An event for one waiting thread that an interrupt cannot leave half set.
+"""An event that one thread waits for, and that an interrupt cannot leave half set.
 
-``threading.Event`` is written in Python: an interrupt in its ``set`` may leave its lock held, and whoever sets it next, or
-waits for it, waits for ever.
+``threading.Event`` is written in Python. An interrupt in its ``set`` may leave its lock locked; then the next thread that sets
+the event, or waits for it, waits for ever.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class Flag:
         self._woken: queue.SimpleQueue[None] = queue.SimpleQueue()  # written in C, like the locks of ``with``
 
     def set(self) -> None:
-        """Set it, and wake the thread that waits."""
+        """Set the flag, and wake the thread that waits."""
         if not self.is_set:
             self.is_set = True
             self._woken.put(None)
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until it is set, but no longer than ``seconds``; return whether it is set."""
+        """Wait until the flag is set, but no longer than ``seconds``; return whether it is set."""
         until = None if seconds is None else time.monotonic() + seconds
         while not self.is_set:
             left = None if until is None else until - time.monotonic()

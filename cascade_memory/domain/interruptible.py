@@ -1,4 +1,4 @@
-"""Blocks and locks that are let go of wherever an interrupt comes: Ctrl-C, an alarm whose handler raises, a soft time limit.
+"""Blocks that end, and locks that are released, wherever an interrupt comes: Ctrl-C, a raising alarm handler, a time limit.
 
 Python raises an interrupt after a call, at the first step of a function, or at the end of a round of a loop. So it may come
 between ``lock.acquire()`` and the ``try`` that follows, or at the first step of an ``__exit__`` that is written in Python.
@@ -29,12 +29,12 @@ class Lock(Protocol):
     """A lock of ``threading``."""
 
     def acquire(self, blocking: bool = ..., timeout: float = ...) -> bool:
-        """Take it; return False if the time is over."""
+        """Acquire the lock; return False if the time is over."""
         ...
 
 
 class Block:
-    """What a ``with`` statement enters. It reads both attributes at once, and from then on it alone holds the second one."""
+    """What a ``with`` statement enters. The statement reads both attributes first; then it alone refers to ``__exit__``."""
 
     __slots__ = ("__enter__", "__exit__")
 
@@ -42,8 +42,9 @@ class Block:
 def interruptible(work: Callable[P, Generator[T, None, None]]) -> Callable[P, AbstractContextManager[T]]:
     """Do what ``contextlib.contextmanager`` does, and close the generator whenever its block is left.
 
-    Nobody but the ``with`` statement refers to the generator; frames, which tracebacks keep, do not. When the block is left in
-    any way, Python lets go of the generator, and so closes it, on the same thread. Call it in the ``with`` statement itself.
+    Only the ``with`` statement refers to the generator. No frame does, since tracebacks keep frames. When the block is left in
+    any way, Python drops the generator, and so closes it, on the same thread. Call the decorated function in the ``with``
+    statement itself.
 
     >>> @interruptible
     ... def block():
@@ -73,7 +74,7 @@ def interruptible(work: Callable[P, Generator[T, None, None]]) -> Callable[P, Ab
 
 
 def _nothing() -> Generator[None, None, None]:
-    """Stand for a generator that is gone: the collector of cycles forgets who refers to it, and then closes it by itself."""
+    """Stand in for a generator that is gone: the garbage collector clears weak references to it, and then closes it itself."""
     yield from ()
 
 
@@ -102,9 +103,9 @@ def _leave(
 
 
 def take(lock: Lock, held: list[bool], seconds: float | None = None) -> bool:
-    """Wait for a lock, and note in ``held`` whether it was taken; return it. Without ``seconds`` wait for as long as it takes.
+    """Wait for a lock, without limit if ``seconds`` is None; append to ``held`` whether it was taken, and return the same.
 
-    Call it inside the ``try`` whose ``finally`` releases the lock if ``True in held``: taking and noting it is one step.
+    Call it inside the ``try`` whose ``finally`` releases the lock if ``True in held``: it takes and notes the lock in one step.
 
     >>> import threading
     >>> lock, held = threading.Lock(), []

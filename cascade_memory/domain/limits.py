@@ -13,7 +13,7 @@ MOST_REPORTED_BYTES = 32 * 2**20  # limit for the text of those episodes
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The largest number of cases, and the seconds since its last verification after which a case expires; None: no limit."""
+    """The largest number of cases, and for how many seconds a case stays after its last verification; None: no limit."""
 
     max_cases: int | None = None
     ttl: float | None = None

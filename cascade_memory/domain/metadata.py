@@ -1,7 +1,7 @@
 """Metadata: which names and values can be stored, and how much of them.
 
-Filters find metadata by an index that holds each value once more, beside those of everybody else who uses the ledger. Every
-recall with metadata writes its own values into it, within its deadline, whatever others have stored there.
+Filters find metadata by an index, which holds each value a second time, together with the values of all other users of the
+ledger. Every recall with metadata writes its own values into this index within its deadline, whatever others have stored there.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _INT64 = 2**63
 def check_metadata(metadata: object, *, most: int = 1) -> dict[str, MetadataValue]:
     """Check that Chroma, JSON and the ledger can all store ``metadata`` without changing it, and return a copy.
 
-    There may be ``most`` times as much of it as one call may bring.
+    The metadata may be ``most`` times as large as one call may bring.
 
     >>> check_metadata({"tool": "search", "steps": 4})
     {'tool': 'search', 'steps': 4}
@@ -41,7 +41,7 @@ def check_metadata(metadata: object, *, most: int = 1) -> dict[str, MetadataValu
 
 
 def check_fields(metadata: object, *, most: int | None = None) -> dict[str, MetadataValue]:
-    """Check names and values alone: older versions took any amount, and what they have stored is still good."""
+    """Check names and values, but not their amount: older versions had no limit, and what they stored is still valid."""
     if metadata is None:
         return {}
     if not isinstance(metadata, Mapping):

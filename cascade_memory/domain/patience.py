@@ -14,7 +14,7 @@ _until: ContextVar[float | None] = ContextVar("cascade_memory_patience", default
 
 @interruptible
 def patience(seconds: float | None) -> Generator[None, None, None]:
-    """Limit how long the code inside the block may wait, all its waits together; None: no limit.
+    """Limit how long the code inside the block may wait in total; None: no limit.
 
     >>> with patience(0.0):
     ...     seconds_left()
@@ -40,7 +40,7 @@ def seconds_left() -> float | None:
 
 
 def wait_until(over: Callable[[], bool], deadline: float) -> None:
-    """Wait until something is over, or until a time of the monotonic clock, by looking again and again.
+    """Wait until ``over`` returns True, or until a time of the monotonic clock, by asking again and again.
 
     No condition of ``threading`` is used: it is written in Python, and an interrupt may leave its lock held.
 

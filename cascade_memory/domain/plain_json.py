@@ -1,4 +1,4 @@
-"""JSON that may come from anywhere: parses it, and copies what is to be stored, no deeper than every reader of JSON gets."""
+"""Parses JSON that may come from anywhere, and copies what is to be stored, no deeper than every JSON reader can read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BITS = int(_DIGITS * math.log2(10))
 def parsed(text: object) -> Any:
     """Parse a text; None if it is not JSON, is nested too deeply, or is no text at all.
 
-    Compare what it returns with the types that are wanted: a number may be infinite, or greater than any other.
+    The caller must check the types in the result. It must also expect infinite numbers, and numbers of any size.
 
     >>> parsed('["hashing", 8]'), parsed("[" * 50_000), parsed(b"?")
     (['hashing', 8], None, None)

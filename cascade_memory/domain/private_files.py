@@ -46,7 +46,7 @@ def open_private(path: Path, mode: str) -> IO[Any]:
 
 
 def open_own(path: Path, mode: str) -> IO[Any]:
-    """Open a file for writing if it is a plain one, or new: through a link or a second name, one would write elsewhere.
+    """Open a file for writing if it is new, or plain with one name: through a link or a second name, another file would change.
 
     >>> import tempfile
     >>> place = Path(tempfile.mkdtemp())
@@ -64,7 +64,7 @@ def open_own(path: Path, mode: str) -> IO[Any]:
 
 
 def append_after(path: Path, end: int, line: bytes) -> int:
-    """Write a line at this place of a file of lines, in place of whatever was cut off there; return where it ends, on disk."""
+    """Write a line at byte ``end`` of a file, replace all that follows, and sync it to disk; return where the line ends."""
     with open_own(path, "r+b" if end or path.exists() else "xb") as file:
         if os.fstat(file.fileno()).st_size < end:
             raise OSError(f"{path} is shorter than what was written to it: somebody else has changed it")
@@ -82,7 +82,7 @@ def _own(name: str, flags: int) -> int:
 
 
 def check_one_name(path: str | Path, called: str | None = None) -> None:
-    """Raise OSError if there is something else than a plain file that has only this name; ``called``: for people."""
+    """Raise OSError if a path exists but is not a plain file with one name; ``called`` is what the message calls it."""
     with contextlib.suppress(FileNotFoundError):
         if not has_one_name(os.lstat(path)):
             raise OSError(f"{called or path} is a link, a pipe, a device or a folder, or has a second name elsewhere")
@@ -110,7 +110,7 @@ def is_plain(path: Path) -> bool:
 
 
 def has_one_name(found: os.stat_result) -> bool:
-    """Say whether a file is a plain one without a second name (a hard link): whoever changes it changes no other place."""
+    """Say whether a file is a plain one without a second name (a hard link): then a change to it shows in no other place."""
     return stat.S_ISREG(found.st_mode) and found.st_nlink <= 1
 
 

@@ -1,4 +1,4 @@
-"""Who wrote what: what is asked for, and what is counted for each source."""
+"""Who wrote what: the filter by which rows are asked for, and the counts for each source."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOBODY_NAMED = ""  # as an actor: only what nobody is named for
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Whose rows are wanted, and from when: ``since`` is the first moment, ``until`` the first one that is too late."""
+    """Whose rows are wanted, and from when: ``since`` is the first moment, ``until`` the first moment that is too late."""
 
     actor: str | None = None
     channel: str | None = None
@@ -77,10 +77,11 @@ class Wanted:
 @shown_visibly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRow:
-    """What came from an actor through a channel: an actor or a channel of None was not named.
+    """What came from an actor through a channel; None means that the actor, or the channel, was not named.
 
-    ``outcomes`` are those that it reported, and those of its episodes that nobody named reported; ``mean_reward`` is their
-    mean. ``shown`` and ``succeeded`` say how often its cases were shown, and with what total reward.
+    ``outcomes`` counts the outcomes that the actor reported, and those of the actor's episodes for which no reporter was named;
+    ``mean_reward`` is their mean reward. ``shown`` and ``succeeded`` say how often the actor's cases were shown, and with what
+    total reward.
     """
 
     actor: str | None
@@ -111,5 +112,5 @@ class ChangedCase:
 
 
 def level_of(source: object) -> int:
-    """Return how far a stored source is trusted; one that is unknown not at all."""
+    """Return the trust level of a stored source; 0, the lowest, if the source is unknown."""
     return LEVELS.get(str(source), 0)

@@ -1,4 +1,4 @@
-"""Quotes what was refused in the message that refuses it, without running any of its code."""
+"""Quotes a refused value in an error message, without running any code of the value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _DIGITS = 40  # of a number that is quoted
 
 
 def quoted(value: object) -> str:
-    """Return what a message says of a value: itself if it is short and plain, otherwise what it is.
+    """Return what a message says of a value: the value itself if it is short and plain, otherwise a description of it.
 
     It never calls the value's own ``repr``, which may be endless, may raise, or may be too long to be shown.
 

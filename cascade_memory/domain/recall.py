@@ -54,7 +54,7 @@ class RecalledCase:
 
 
 class KnowsTickets(Protocol):
-    """What a recall asks before it brings its ticket along."""
+    """What tells a recall whether a reward must bring the ticket of the recall."""
 
     def needs_ticket(self, source: str) -> bool:
         """Say whether a reward from a source has to bring the ticket of its recall."""
@@ -62,11 +62,11 @@ class KnowsTickets(Protocol):
 
 
 class Rewardable(Protocol):
-    """What a recall asks of the memory that made it."""
+    """What a recall needs of the memory that made it, to report its reward."""
 
     @property
     def episodes(self) -> KnowsTickets:
-        """The tasks that were asked, and who needs a ticket to reward them."""
+        """The episodes of the memory; they know which rewards need a ticket."""
         ...
 
     def reward(
@@ -96,7 +96,7 @@ class Rewardable(Protocol):
         confirms: str | None = None,
         ticket: str | None = None,
     ) -> str | None:
-        """Do the same without blocking the event loop."""
+        """Report how an episode ended, as ``reward`` does, without blocking the event loop."""
         ...
 
 
@@ -178,10 +178,10 @@ class Recall:
         overwrite: bool = False,
         confirms: str | None = None,
     ) -> str | None:
-        """Report how the episode ended: ``memory.reward(recall.episode_id, ...)``, in short, for whoever has recalled.
+        """Report how the episode ended; this is short for ``memory.reward(recall.episode_id, ...)``.
 
         A recall that failed opened no episode: its reward is dropped with a warning, since a failing memory must not stop the
-        agent. A search opens none either, and refuses a reward.
+        agent. A search opens no episode either, and raises an error if it is rewarded.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
@@ -230,7 +230,7 @@ class Recall:
         )
 
     def _rewarded_by(self) -> Rewardable | None:
-        """Return the memory; None, with a warning, if the recall failed. Raise an error that says why it takes no reward."""
+        """Return the memory; None, with a warning, if the recall failed. Raise if this is a search or the memory is gone."""
         if self.memory is None:
             raise InvalidInput("this was a search, which opens no episode and cannot be rewarded; memory.recall() opens one")
         if self.error is not None:

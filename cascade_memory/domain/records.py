@@ -160,7 +160,7 @@ class Settlement:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Doubt:
-    """What the latest recall of an episode predicted that waits for a verdict."""
+    """What the latest recall predicted, for an episode that waits for a verdict."""
 
     episode_id: str
     shown: bool
@@ -211,7 +211,7 @@ class Change:
 
     @property
     def takes_outcomes_back(self) -> bool:
-        """Whether outcomes were removed from which something may have been learned, or a case that was a candidate in some."""
+        """Whether outcomes that may have been learned from were removed, or a case that was a candidate for some of them."""
         return self.kind in TOOK_BACK
 
     @property
@@ -246,7 +246,7 @@ class Change:
 
     @property
     def changes_encoder(self) -> bool:
-        """Whether the statistics over all cases that may be shown have to be made again."""
+        """Whether the statistics over all cases that may be shown must be computed again."""
         return self.forgets or self.kind in (HIDDEN, UNHIDDEN)
 
     @property
@@ -271,9 +271,10 @@ class Expiring:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undone:
-    """What was forgotten of a source, counted, and two lists of ids of cases.
+    """The result of forgetting a source: counts of what was forgotten, and two lists of ids of cases.
 
-    ``brought_back`` had made room for its cases. ``made_after`` were made by others after they had seen its cases: they stay.
+    ``brought_back`` are cases that had been evicted to make room for cases of the source, and are back. ``made_after`` are
+    cases that others made after they had seen cases of the source; these stay.
     """
 
     counts: Mapping[str, int]

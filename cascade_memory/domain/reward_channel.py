@@ -1,4 +1,4 @@
-"""How far the word of a source teaches, and how many rewards of one actor teach within an hour."""
+"""How much the outcomes of a source teach, and how many rewards of one actor teach within an hour."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LEAST_BURST = 5
 
 
 def weight_of(source: object) -> float:
-    """Return how much an outcome teaches; of a source that is not known (in an edited ledger), as little as the least.
+    """Return how much an outcome of a source teaches; an unknown source (in an edited ledger) gets the smallest weight.
 
     >>> weight_of("human"), weight_of("user")
     (1.0, 0.5)
@@ -32,9 +32,9 @@ def weight_of(source: object) -> float:
 
 
 def check_caps(caps: object) -> Mapping[str, int]:
-    """Return the greatest numbers of outcomes of one actor that teach within an hour, by their source; None means no cap.
+    """Return the cap of each source: how many outcomes of one actor teach within an hour. A cap of None means no cap.
 
-    A source that is not named keeps its cap.
+    A source that is not named keeps its default cap.
 
     >>> dict(check_caps({"user": 20, "judge": None}))
     {'user': 20, 'agent': 1000}
@@ -52,7 +52,7 @@ def check_caps(caps: object) -> Mapping[str, int]:
 
 
 def cap_of(caps: Mapping[str, int], source: str, channel: str | None) -> int | None:
-    """Return the cap of a reward; None if there is none. What comes over MCP is never more than an agent's word.
+    """Return the cap of a reward; None if there is none. The cap of a reward over MCP is never above that of an agent's.
 
     >>> cap_of(CAPS, "host", None), cap_of(CAPS, "host", "mcp"), cap_of(CAPS, "user", "mcp")
     (None, 1000, 100)

@@ -1,7 +1,7 @@
-"""Signed tokens: short texts that only who has the key can make, each for one purpose and until one moment.
+"""Signed tokens: short texts that only the owner of the key can make, each valid for one purpose and until one moment.
 
-A token says until when it is good by two clocks: by the wall clock, which somebody may set back, and by the running time of the
-memory, which stands still while nobody uses it. It is good no longer than the earlier of the two says.
+A token says by two clocks how long it is valid: by the wall clock, which somebody may set back, and by the running time of the
+memory, which stands still while nobody uses the memory. It is valid until the first of the two times is reached.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Times(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """What a token says whose signature is right. ``mark`` tells it from all others, and does not reveal it."""
+    """What a token with a valid signature says. ``mark`` identifies the token, and does not reveal it."""
 
     until: Times
     mark: str
@@ -49,7 +49,7 @@ def new_key() -> str:
 
 
 def is_key(text: object) -> bool:
-    """Say whether a text may be such a key.
+    """Say whether a text has the form of a key.
 
     >>> is_key(new_key()), is_key("0" * 63)
     (True, False)
@@ -58,7 +58,7 @@ def is_key(text: object) -> bool:
 
 
 def sign(key: str, purpose: str, about: Sequence[str], until: Times) -> str:
-    """Make a token that is good for one purpose, for these texts, and until a moment.
+    """Make a token that is valid for one purpose, for the texts ``about``, and until a moment.
 
     >>> key = new_key()
     >>> token = sign(key, "reward", ["episode 1", "default"], Times(100.0, 50.0))
@@ -72,7 +72,7 @@ def sign(key: str, purpose: str, about: Sequence[str], until: Times) -> str:
 
 
 def read(key: str, purpose: str, about: Sequence[str], token: object) -> Signed | None:
-    """Return what a token says; None if its signature is not right for this purpose and these texts."""
+    """Return what a token says; None if its signature is not valid for this purpose and these texts."""
     if not isinstance(token, str) or len(token) != _CHARS or not token.isascii():
         return None
     try:
@@ -94,7 +94,7 @@ def _milliseconds(seconds: float) -> int:
 
 
 def _signature(key: str, purpose: str, about: Sequence[str], times: bytes) -> bytes:
-    """Sign all of it; each part is preceded by its length, so that no two lists of parts are the same bytes."""
+    """Sign all parts of a token. The length of each part precedes it, so that different lists of parts give different bytes."""
     signed = hmac.new(key.encode(), digestmod=hashlib.sha256)
     for part in (b"cascade-memory", purpose.encode(), times, *(text.encode("utf-8", "surrogatepass") for text in about)):
         signed.update(len(part).to_bytes(8, "big") + part)

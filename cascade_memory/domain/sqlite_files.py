@@ -1,8 +1,9 @@
-"""Opens SQLite files that may come from somebody else: whatever SQLite acts on is looked at before it is connected.
+"""Opens SQLite files that may come from somebody else: checks all files that SQLite would act on before it connects.
 
 SQLite obeys the files beside a database before anything in the database itself can be read. A rollback journal may name a
-"super-journal", which SQLite *deletes* wherever it is; it may also say that the database was larger, which SQLite then makes
-it. Through a link, or a second name (a hard link), SQLite changes a file in another place. On a pipe it waits for ever.
+"super-journal", which SQLite *deletes* wherever it is. The journal may also say that the database was larger, and SQLite then
+enlarges it. Through a link, or a second name (a hard link), SQLite changes a file in another place. On a pipe, SQLite waits for
+ever.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _LENGTH = 0  # SQLITE_LIMIT_LENGTH
 
 
 def connect(database: Path, option: str = "", **options: Any) -> sqlite3.Connection:
-    """Connect to a database in a file, if everything that SQLite would act on is harmless; ``option`` is one of SQLite's URIs.
+    """Connect to a database if all files that SQLite would act on are harmless; ``option`` is a parameter of SQLite's URIs.
 
     No code in the file can call functions with side effects, and SQLite checks each page that it reads.
 
@@ -68,9 +69,9 @@ def connected(database: Path, option: str = "", **options: Any) -> Generator[sql
 
 @interruptible
 def at_most(connection: sqlite3.Connection, most: int) -> Generator[None, None, None]:
-    """Let statements fail ("string or blob too big") that read a longer value: SQLite refuses it before it is in memory.
+    """Let each statement that reads a value longer than ``most`` fail ("string or blob too big"), before it is in memory.
 
-    Before Python 3.11, they do not fail.
+    Before Python 3.11, such statements do not fail.
     """
     set_limit: Callable[[int, int], int] | None = getattr(connection, "setlimit", None)
     if set_limit is None:
@@ -104,7 +105,7 @@ def check_files(database: Path, *, reading: bool = False) -> None:
 
 
 def _looked_at(file: Path, *, may_be_shared: bool = False) -> os.stat_result | None:
-    """Look at a file once, since a journal of another process comes and goes; return None if there is none."""
+    """Read the status of a file once, since a journal may go meanwhile; None if there is none, raise if it is unsafe."""
     try:
         found = file.lstat()
     except (FileNotFoundError, NotADirectoryError):
@@ -123,7 +124,7 @@ def _looked_at(file: Path, *, may_be_shared: bool = False) -> os.stat_result | N
 
 
 def _check_journal(journal: Path, database: Path) -> None:
-    """Raise if a journal would make SQLite delete another file, or blow up the database."""
+    """Raise if a journal would make SQLite delete another file, or make the database far larger."""
     begins, ends, _ = _read(journal)
     if ends.endswith(_MAGIC):
         raise StoreCorrupt(

@@ -56,7 +56,7 @@ def tool_step(name: str, arguments: object, *, observation: str, thought: str = 
 
 
 def _is_shallow(fields: Mapping[str, Any]) -> bool:
-    """Say whether a step takes these arguments; others are only part of its text."""
+    """Say whether a step can store these arguments; arguments that it cannot store become part of its text only."""
     try:
         plain_json(fields, "arguments")
     except InvalidInput:

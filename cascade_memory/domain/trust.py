@@ -1,4 +1,4 @@
-"""Trust: how much the word of a source counts, and through which door something came."""
+"""Trust: how far each source is trusted, and the channel through which something came."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOBODY = ByWhom()
 
 
 def level(source: str) -> int:
-    """Return how much the word of a source counts.
+    """Return the trust level of a source: the higher it is, the more the source is trusted.
 
     >>> level("agent") < level("user") < level("judge") < level("env") == level("host") < level("human")
     True
@@ -35,7 +35,7 @@ def level(source: str) -> int:
 
 
 def named(trust: int) -> str:
-    """Return the name of a level: that of the least source that has it, as ``min_trust`` takes it.
+    """Return the name of a level, as ``min_trust`` takes it: the first of the sources that have this level.
 
     >>> named(0), named(3)
     ('agent', 'host')
@@ -44,7 +44,7 @@ def named(trust: int) -> str:
 
 
 def check_min_trust(source: object, name: str = "min_trust") -> int | None:
-    """Check the name of the least source that is trusted, and return its level; None if every source is.
+    """Check the name of the least trusted source that is accepted, and return its level; None if every source is accepted.
 
     >>> check_min_trust("judge"), check_min_trust(None)
     (2, None)
@@ -55,7 +55,7 @@ def check_min_trust(source: object, name: str = "min_trust") -> int | None:
 
 
 def check_channel(channel: object) -> str:
-    """Check the name of a door through which something came; by default it is Python.
+    """Check the name of a channel through which something came; None means "python".
 
     >>> check_channel("mcp"), check_channel(None)
     ('mcp', 'python')

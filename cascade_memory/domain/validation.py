@@ -84,7 +84,7 @@ def check_text(value: object, name: str, limit: int, *, allow_empty: bool = Fals
 
 
 def _looks_plain(text: str) -> bool:
-    """Quickly rule out that a text needs the regular expressions above: they take 20 ms per million characters, this 1 ms."""
+    """Say whether the regular expressions above surely find nothing: this takes 1 ms per million characters, they take 20."""
     if text.isascii() and text.isprintable():
         return True
     try:
@@ -115,7 +115,7 @@ def check_id(value: object, name: str) -> str:
 
 
 def check_path(value: object, name: str) -> Path:
-    """Return the path that a caller names; refuse what names no file on any disk.
+    """Return the path that a caller names; refuse a value that cannot be the name of a file.
 
     >>> check_path("memory", "path").name
     'memory'
@@ -157,7 +157,7 @@ def check_callable(value: object, name: str) -> None:
 
 
 def exact(value: object) -> int | float | None:
-    """Return an int or a float as one of exactly these types, whose comparisons nobody has changed; None for anything else.
+    """Return a number as a plain int or float, since a subclass may compare differently; None for anything else.
 
     >>> exact(3), exact(0.5), exact(True)
     (3, 0.5, None)

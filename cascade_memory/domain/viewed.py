@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page(Generic[T]):
-    """A page of a list; pass ``after`` to get the next page; it is None on the last."""
+    """A page of a list; pass ``after`` to get the next page. On the last page, ``after`` is None."""
 
     items: tuple[T, ...]
     after: str | None
@@ -28,7 +28,7 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseOrder:
-    """All cases of a namespace in an order by their use, the greatest first, as it was at one moment."""
+    """All cases of a namespace, sorted by their use or age (``sort``), as they were at one moment."""
 
     sort: Sort
     values: NDArray[np.float64]
@@ -49,7 +49,7 @@ class CaseOrder:
         return CaseOrder(sort, values[order], keys[order].astype(np.int64))
 
     def following(self, after: tuple[float, int] | None, limit: int) -> list[tuple[float, int]]:
-        """Return (value, key) of the next cases after such a pair, which need not be there any more."""
+        """Return (value, key) of the cases that follow the pair ``after``, whose own case may be gone."""
         start = 0
         if after is not None:
             start = int(((self.values > after[0]) | ((self.values == after[0]) & (self.keys >= after[1]))).sum())
@@ -62,7 +62,7 @@ class CaseOrder:
 class PastOutcome:
     """An outcome as it was reported; ``withdrawn_at`` is set once another one has replaced it.
 
-    ``learns`` is False for the word of an agent itself. ``case_id`` is the case that was stored because of it, if any.
+    ``learns`` is False if the agent itself reported it. ``case_id`` is the case that was stored because of it, if any.
     """
 
     episode_id: str

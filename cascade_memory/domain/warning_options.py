@@ -22,8 +22,8 @@ class WarningOptions:
         keep: The greatest number of failures that are stored in a namespace; the oldest ones go first.
         distil: Writes advice for a warning, with a language model for example: a function of a ``FailureWarning`` that returns
             a text, or None if there is nothing to advise. It is called once for each new warning, where learning happens.
-        matters: The names of the arguments in which the mistakes of a tool lie, by the name of the tool; its other arguments
-            are then the place of a call.
+        matters: For a tool, by its name: the names of the arguments in which its mistakes lie. Its other arguments then say
+            only where a call acts.
 
     >>> WarningOptions(matters={"deploy": ["mode"]})
     WarningOptions(per_episode=2, lock=False, keep=10000, distil=None, matters={'deploy': ['mode']})

@@ -1,4 +1,4 @@
-"""Do cases with a similar paragraph have similar solutions? The stored cases alone answer this, before any reward."""
+"""Measures on the stored cases, before any reward, how far cases with similar paragraphs have similar solutions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def has_ends(text: str) -> bool:
 
 
 def ends_of(text: str) -> tuple[str, str]:
-    r"""Return the first and the last paragraph; the last one is empty if it lies beyond the compared part of the text.
+    r"""Return the first and the last paragraph; the last one is empty if the text has ``TEXT_CHARS`` characters or more.
 
     >>> ends_of("A kitchen.\n\nA fridge.\n\nPut the cup away.")
     ('A kitchen.', 'Put the cup away.')
@@ -50,9 +50,11 @@ class _Earlier:
 class Alignment:
     """How much the first and the last paragraph say about the solution, compared with the embedding of the whole text.
 
-    Each new case is compared with the sixteen cases before it. A paragraph's weight is the correlation between the similarity
-    of the paragraphs and the similarity of the solutions, minus one standard error, divided by the best such correlation. It is
-    1 for a paragraph that says as much as the whole text, and 0 for a greeting.
+    Each new case with several paragraphs is compared with up to sixteen earlier ones (after 1,024 such cases, only every
+    sixteenth one is). A paragraph's weight is the correlation between the similarity of the paragraphs and the similarity of
+    the solutions, minus one standard error, divided by the highest of the three correlations: of the first paragraphs, of the
+    last paragraphs, and of the whole texts. The weight is near 1 for a paragraph that says as much as the whole text, and 0 for
+    a greeting.
     """
 
     def __init__(self) -> None:

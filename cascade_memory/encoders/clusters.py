@@ -1,4 +1,4 @@
-"""Queries with the same solution form a cluster; how far is a new query from each cluster?"""
+"""Queries with the same solution form a cluster; measures how far a new query is from each cluster."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _ENOUGH = 50  # deviations from cluster means that a first covariance needs
 
 
 class SolutionClusters:
-    """A linear discriminant that grows with the stream.
+    """A linear discriminant between solutions, to which new cases are added as they come.
 
     Each solution has the mean of its queries. All solutions share one within-cluster covariance, shrunk towards a sphere by
     oracle approximating shrinkage (Chen et al. 2010). The score of a candidate is minus half the squared Mahalanobis distance
     from the query to the mean of its solution, multiplied by n / (n + 1), since the mean of few queries is uncertain.
 
-    A solution with a single case needs two integers only: its vector is looked up when it is needed.
+    For a solution with a single case, only two integers are stored: the case's vector is looked up when it is needed.
     """
 
     def __init__(self, dimension: int, lookup: Lookup) -> None:

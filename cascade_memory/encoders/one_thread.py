@@ -16,8 +16,8 @@ from cascade_memory.domain.interruptible import interruptible
 def calm(torch: Any, *, short: bool) -> contextlib.AbstractContextManager[None]:
     """Return ``one_thread`` for a short calculation, and for every calculation in a forked child.
 
-    The threads of OpenMP do not survive a fork: if the parent has calculated with several, the child would wait for
-    them forever.
+    The threads of OpenMP do not survive a fork: if the parent process has calculated with several threads, the child would wait
+    for them forever.
     """
     return one_thread(torch) if short or _forked else contextlib.nullcontext()
 

@@ -1,7 +1,8 @@
-"""How alike texts are that have nothing to do with each other: below this, a similarity says nothing.
+"""Measures how similar unrelated texts are: a similarity below this level says nothing.
 
-It depends on the embedder, on the task and on the case (a long text is a little like everything), and on how many cases there
-are to be alike by chance. So it is measured, with some texts that have nothing in common.
+The level depends on the embedder, on the task and on the case (a long text is a little like everything), and on the number of
+cases, since among more cases one is more likely to be similar by chance. So it is measured, with some texts that have nothing
+in common.
 """
 
 from __future__ import annotations
@@ -62,11 +63,12 @@ TEXTS = (
 
 
 class Unrelated:
-    """The similarities of unrelated texts under an embedder, given its unit vectors of ``TEXTS`` (n, d).
+    """The similarities of unrelated texts under an embedder, given the embedder's unit vectors (n, d) of ``TEXTS``.
 
-    A similarity is measured in standard deviations from the mean similarity to these texts, on average over both sides: that of
-    the task and that of the case. This is how speaker recognition compares voices ("symmetric score normalisation"). The
-    highest tenth of what the texts reach among themselves is extrapolated to the best of many, as an exponential tail.
+    A similarity of a task and a case is standardised twice: by the mean and the standard deviation of the task's similarities
+    to these texts, and by those of the case. The result is the average of both. This is how speaker recognition compares voices
+    ("symmetric score normalisation"). The highest tenth of the results among the texts is extrapolated, as an exponential tail,
+    to the best of many cases.
 
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.normal(size=(42, 64)).astype(np.float32)
@@ -92,7 +94,7 @@ class Unrelated:
         self._slope = float(above.mean()) if len(above) else 0.0  # an embedder may find all texts alike
 
     def floors(self, query: NDArray[np.float32], vectors: NDArray[np.float32], *, cases: int) -> Floats:
-        """Return, for each case, the cosine that an unrelated one reaches with probability ``CHANCE`` among so many cases."""
+        """Return, for each case, the cosine that the best of ``cases`` unrelated ones reaches with probability ``CHANCE``."""
         least = self._begin + self._slope * math.log(_TAIL * max(cases, 1) ** _APART / CHANCE)
         means, spreads = self._among_texts(vectors)
         mean, spread = self._among_texts(query[None])

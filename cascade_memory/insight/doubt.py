@@ -15,8 +15,8 @@ _NEAREST = 8  # candidates whose solutions are compared
 def informative(doubt: Doubt) -> float:
     """Return how much a verdict would teach, from 0 to 2.
 
-    One part says how near the predicted success of what was done is to 1/2, the other one how much the solutions of the nearest
-    eight candidates disagree: the probability that two of them, drawn at random, do.
+    The value is the sum of two parts. The first says how near the predicted success of what was done is to 1/2. The second says
+    how much the solutions of the nearest eight candidates disagree: the probability that two of them, drawn at random, do so.
 
     >>> sure = Doubt(episode_id="a", shown=True, predicted=1.0, groups=np.array([7, 7]))
     >>> unsure = Doubt(episode_id="b", shown=True, predicted=0.5, groups=np.array([7, 8]))

@@ -12,7 +12,7 @@ from cascade_memory.errors import MissingExtra
 
 
 def frame_of(cases: Iterable[Case]) -> Any:
-    """Return a ``DataFrame`` with a row for each case; without any there are still the columns, each with its type."""
+    """Return a ``DataFrame`` with a row for each case; without cases it still has all columns, each with its type."""
     try:
         import pandas as pd  # pyright: ignore[reportMissingImports]
     except ImportError as error:

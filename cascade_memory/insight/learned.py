@@ -17,11 +17,11 @@ _NOTABLE = 0.1  # smallest change of a weight that is told
 class Learned:
     """What teaches the ranker, and what it has learned so far.
 
-    ``by`` is "hindsight", or "rewards" where solutions do not recur. ``weights`` are those of the signals: before any reward,
-    and now. Where only rewards teach, ``trust`` is how far they may change the weights (0 to 1), and ``families`` are the
-    numbers of cases in the families of more than one, the largest first. ``shows_unrelated`` says whether cases are shown that
-    are no more similar to a task than unrelated texts are: not before outcomes have shown that they help. ``paused`` is for how
-    many more outcomes nothing is shown, since cases have cost successes here.
+    ``by`` is "hindsight", or "rewards" where solutions do not recur. ``weights`` has the weight of each signal: before any
+    reward, and now. Where only rewards teach, ``trust`` is how far they may change the weights (0 to 1), and ``families`` are
+    the sizes of the families that have more than one case, the largest first. ``shows_unrelated`` says whether cases are shown
+    that are no more similar to a task than unrelated texts are; they are shown only once outcomes have shown that they help.
+    ``paused`` is for how many more outcomes nothing is shown, since cases have cost successes here.
     """
 
     by: Literal["hindsight", "rewards"]
@@ -33,7 +33,7 @@ class Learned:
     paused: int = 0
 
     def lines(self) -> list[str]:
-        """Describe it in lines of text."""
+        """Describe what was learned in lines of text."""
         changes = [
             f"{name} {number(before)} -> {number(now)}"
             for name, (before, now) in self.weights.items()

@@ -1,4 +1,4 @@
-"""How many tasks it takes to tell whether a memory helps: planned before, from how often tasks succeed without one."""
+"""How many tasks it takes to tell whether a memory helps, planned in advance from how often tasks succeed without memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _POWER = 0.8416212335729143  # and it does so in four of five such experiments
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What it takes to tell a lift: with ``holdout``, so many ``tasks``, of which so many run ``without`` memory."""
+    """What it takes to detect a lift with ``holdout``: the number of ``tasks``, and how many of them run ``without`` memory."""
 
     succeeds: float
     lift: float
@@ -30,7 +30,7 @@ class Plan:
 
 
 def planned(*, succeeds: float, lift: float = 0.05, holdout: float = 0.05, a_day: float | None = None) -> Plan:
-    """Say how many tasks must be judged until ``report()`` tells a lift, in four of five experiments.
+    """Say how many tasks must be judged so that ``report()`` detects a lift in four of five experiments.
 
     ``succeeds`` is the share of tasks that succeed without memory, ``lift`` what the memory adds to it, and ``holdout`` the
     share of episodes that run without memory. Two shares with unequal numbers of tasks are compared, as for any experiment.

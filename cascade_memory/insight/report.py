@@ -85,10 +85,10 @@ class Coverage:
 class ShadowReport:
     """What the shadow would have done: how often the same as the ranker, how often right, and the estimated mean reward.
 
-    ``watched`` counts the episodes in which the shadow made a choice, ``recalls`` those of them with memory, ``same`` those
-    in which both made the same choice. ``compared`` counts the solved episodes in which some candidate had the verified
-    solution; ``fitting`` and ``live_fitting`` count those of them in which the first choice of the shadow, or of the ranker,
-    had it. ``value`` is the estimate of the mean reward with the shadow's choices.
+    ``watched`` counts the episodes in which the shadow made a choice. ``recalls`` counts those of them with memory, and
+    ``same`` those in which both made the same choice. ``compared`` counts the solved episodes in which some candidate had the
+    verified solution: in ``fitting`` of them, the first choice of the shadow had it; in ``live_fitting`` of them, the first
+    choice of the ranker had it. ``value`` is the estimate of the mean reward with the shadow's choices.
     """
 
     policy: str
@@ -138,8 +138,8 @@ class Report:
     """Results from the judged episodes. It prints as lines, and in a notebook as a table.
 
     ``success`` is the mean reward of all of them; ``live`` and ``holdout`` are the arms to which episodes were assigned at
-    random, whatever was shown in the end; ``lift`` is the mean reward of the live arm minus that of the other, with its 95 %
-    interval.
+    random, whatever was shown in the end; ``lift`` is the mean reward of the live arm minus that of the holdout arm, with
+    its 95 % interval.
     """
 
     namespace: str | None
@@ -245,7 +245,7 @@ class Report:
 
 
 def _repeats(tally: Tally) -> list[str]:
-    """Say how often mistakes were repeated after a warning, and where chance stayed silent."""
+    """Say how often mistakes were repeated after a warning, and where chance decided not to warn."""
     arms = (("after a warning", tally.warned_repeated, tally.warned), ("in silence", tally.silent_repeated, tally.silent))
     said = [f"{name} in {_share(repeated, count)} of {counted(count, 'episode')}" for name, repeated, count in arms if count]
     return [f"the mistake was repeated {', '.join(said)}"] if said else []

@@ -1,4 +1,4 @@
-"""Who wrote what, as objects that people look at: a row for each source, and what came and went since a time."""
+"""Who wrote what, as objects that people look at: a row for each source, and the cases that came and went since a time."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ class Sources(Sequence[SourceRow]):
 class Diff:
     """The cases that came and went since a moment.
 
-    ``went`` are those that expired or made room and can still be brought back. Of cases that were forgotten nothing is left but
-    their number, from the audit log.
+    ``went`` are the cases that expired or were evicted, and can still be brought back. Of forgotten cases, only their number is
+    left, from the audit log.
     """
 
     namespace: str

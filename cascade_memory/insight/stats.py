@@ -164,9 +164,10 @@ class Receipt:
     ``decisions`` counts what a source had decided about cases, actors and warnings, and what was taken back with it.
 
     ``purged`` says that no file of the memory holds a byte of the deleted data any more; ``stale`` names things that may still
-    hold some of it, and says what to do about them. ``names`` says where names stay on purpose, after a namespace or an actor
-    was purged: no text of theirs is there. After a source was undone, ``brought_back`` are the ids of cases that had
-    made room for its own, and ``made_after`` those of cases that others made after they had seen its cases: these stay.
+    hold some of it, and says what to do about them. ``names`` says where the name of a purged namespace or actor stays on
+    purpose; no text of the namespace or the actor is there. After all that came from a source was forgotten, ``brought_back``
+    are the ids of the cases that had been evicted to make room for those of the source, and are back; ``made_after`` are the
+    ids of the cases that others made after they had seen cases of the source: these stay.
     """
 
     cases: int = 0

@@ -13,7 +13,7 @@ _BACK = 20  # entries of the audit log among which the last action is looked for
 
 
 def do(name: str, view: View) -> Rendered:
-    """Do what a form says; raise ``Elsewhere`` if another page follows. Of two people at once, the ledger lets one decide."""
+    """Do what a form asks for; raise ``Elsewhere`` if another page follows. If two people act at once, the ledger lets one."""
     followed = view.acts[name].do(view, name)
     view.remembered.forget()
     if isinstance(followed, str):
@@ -50,7 +50,7 @@ def _forget(view: View, _: str) -> Rendered:
 
 
 def preview(view: View) -> Rendered:
-    """Show the receipt of forgetting something, before it is forgotten. Who may only look could not go on from it."""
+    """Show what forgetting would delete, before anything is deleted. Raise ``Missing`` if the visitor may not edit."""
     if not view.edit:
         raise Missing("This inspector only shows.")
     page = view.choice("what", ("case", "episode", "cases")) or "case"
@@ -77,7 +77,7 @@ def _named(page: str, one: str) -> dict[str, Any]:
 
 
 def told(view: View, about: str | None = None) -> dict[str, object]:
-    """Return what a page says about an action that was just done to what it shows, and the entry that takes it back."""
+    """Return the message about an action just done to what a page shows, and the audit log entry with which to undo it."""
     name, _, variant = view.query.get("done", "").partition("-")
     if name == "unchanged":
         return {"done": "Nothing was changed: it was so before.", "undo_entry": None}
@@ -88,7 +88,7 @@ def told(view: View, about: str | None = None) -> dict[str, object]:
 
 
 def _entry_of(view: View, action: str, about: str) -> AuditEntry | None:
-    """Find what this visitor did a moment ago; the address of a page does not decide what its button takes back."""
+    """Find this visitor's last ``action`` in the audit log: the address of a page does not decide what its button undoes."""
     newest = view.memory.review.page(limit=_BACK).items
     mine = next((one for one in newest if (one.action, one.actor) == (action, view.visitor)), None)
     return mine if mine is not None and mine.can_undo and about in (mine.subject, mine.made) else None

@@ -77,7 +77,7 @@ def over_time(label: str, lines: Sequence[Line], last: int) -> Markup:
 
 
 def surprise(label: str, line: Line, last: int) -> Markup:
-    """Draw how far rewards were from what was predicted, over the episodes: 0 is as predicted."""
+    """Draw the difference between reward and prediction over the episodes; 0 means that the prediction was right."""
     reach = max(0.2, math.ceil(10 * max((abs(y) for _, y in line.points), default=0.0)) / 10)
     canvas = _Canvas(label, 180, x=(1, max(2, last)), y=(-reach, reach))
     points = f"{100 * reach:.0f}"
@@ -123,7 +123,7 @@ def intervals(label: str, rows: Sequence[tuple[str, str, Interval]]) -> Markup:
 def weights(label: str, rows: Sequence[tuple[str, float, float]]) -> Markup:
     """Draw the weight of each signal before any reward (hollow) and now (filled).
 
-    The axis has the square roots of the weights: one of 10 leaves room for those below 1.
+    The axis shows square roots, so that a weight of 10 leaves room for the weights below 1.
     """
     places = [_root(value) for _, *both in rows for value in both]
     reach, low = max(map(abs, places), default=1.0) or 1.0, min([0.0, *places])

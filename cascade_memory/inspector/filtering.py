@@ -1,4 +1,4 @@
-"""The filter of the list of cases: what it shows, and what forgetting all of these deletes."""
+"""The filter of the list of cases: which cases the list shows, and what is deleted if all of them are forgotten."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class CaseFilter:
 
     @property
     def any(self) -> bool:
-        """True if it leaves anything out."""
+        """True if anything is filtered by."""
         return bool(self.search.strip() or self.source or self.where or self.state)
 
     @property
     def by_metadata(self) -> bool:
-        """True if metadata alone decide: then forgetting reaches the episodes with such metadata as well."""
+        """True if the filter has metadata only: forgetting then also deletes the episodes with matching metadata."""
         return bool(self.where) and not (self.search.strip() or self.source or self.state)
 
     @property

@@ -56,11 +56,11 @@ class Refusal(Exception):
 
 
 class Gate:
-    """An ASGI application that passes on to another one only what it should see, and adds the headers that browsers obey.
+    """An ASGI application that passes only permitted requests on to another one, and adds security headers to each answer.
 
     Args:
         app: The pages.
-        hosts: The names under which a browser may ask for them, without ports: no other site's name leads here.
+        hosts: The names under which a browser may ask for the pages, without ports: any other name is refused.
         sessions: Who may look; None if the host application has checked that already.
         edit: Whether anything may be changed.
         cookie: The name of the cookie.
@@ -188,7 +188,7 @@ class Gate:
 
 
 def _host_in(origin: bytes) -> bytes | None:
-    """Return the name and port in an origin; None if it is no address."""
+    """Return the host name and port in an origin; None if the origin is not an address."""
     try:
         return urlsplit(origin.decode("latin-1")).netloc.encode("latin-1")
     except ValueError:  # such as a bracket that is not closed
@@ -200,7 +200,7 @@ def _always() -> bool:
 
 
 def checked_hosts(hosts: Collection[str]) -> frozenset[str]:
-    """Check the names under which the inspector may be asked for.
+    """Check the host names under which the inspector may be asked for; return them in their normal form.
 
     >>> sorted(checked_hosts(["Example.org", "::1"]))
     ['::1', 'example.org']
@@ -221,13 +221,13 @@ def route_of(scope: Scope) -> str:
 
 
 def set_cookie(scope: Scope, name: str, value: str) -> bytes:
-    """Write a cookie that scripts cannot read, and that no request from another site carries."""
+    """Return the header for a cookie that scripts cannot read, and that no request from another site carries."""
     secure = "; Secure" if scope.get("scheme") == "https" or _is_https_elsewhere(scope) else ""
     return f"{name}={value}; Path={scope.get('root_path') or '/'}; HttpOnly; SameSite=Strict{secure}".encode("latin-1")
 
 
 def _is_https_elsewhere(scope: Scope) -> bool:
-    """Tell whether something before the inspector speaks HTTPS: browsers send this header over HTTPS and to loopback only."""
+    """Tell whether a proxy in front speaks HTTPS: browsers send ``sec-fetch-site`` only over HTTPS and to loopback."""
     named = {name.lower(): value for name, value in scope["headers"]}
     found = _HOST.fullmatch(named.get(b"host", b"").decode("latin-1"))
     name = "" if found is None else found[1].strip("[]").lower().rstrip(".")
@@ -254,7 +254,7 @@ async def refuse(send: Send, refusal: Refusal) -> None:
 
 
 def _hardened(send: Send) -> Send:
-    """Add the headers that browsers obey to every answer, whatever made it; nothing allows other sites to read it."""
+    """Add the security headers to every answer, and remove headers that would let other sites read it."""
 
     async def sent(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":

@@ -1,4 +1,4 @@
-"""Addresses of pages: below the place where the application is mounted, with all names after the question mark."""
+"""Addresses of pages, below the place where the application is mounted; ids and namespaces follow the question mark."""
 
 from __future__ import annotations
 

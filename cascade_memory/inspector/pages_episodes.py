@@ -48,7 +48,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """A decision, and what it came to in one sentence."""
+    """A decision, a sentence that says how it ended, and its candidates."""
 
     recall: RecordedRecall
     summary: str

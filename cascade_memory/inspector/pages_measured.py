@@ -89,7 +89,7 @@ def charts_of(measured: Measured) -> Charts:
 
 
 def rolling(values: Sequence[tuple[int, float]]) -> list[tuple[float, float]]:
-    """Average over a window that moves along, at up to as many places as a chart can show.
+    """Return moving averages, at no more places than a chart can show.
 
     >>> rolling([(1, 0.0), (2, 1.0)])
     [(2.0, 0.5)]

@@ -32,9 +32,9 @@ class Seen(Generic[T]):
 
 
 class Remembered:
-    """Gives what was measured a moment ago at once, and measures again meanwhile.
+    """Returns the last measurement at once, and measures again in the background if that one is too old.
 
-    Whoever asks first waits for a short time; if that is not enough, they get None and ask again.
+    Whoever asks first waits for a short time. If the measurement takes longer, they get None, and have to ask again.
     """
 
     def __init__(self, executor: Executor, *, fresh: float = 15.0, patience: float = 0.1) -> None:
@@ -67,12 +67,12 @@ class Remembered:
             raise
 
     def _rest(self, entry: _Entry) -> float:
-        """Return for how long a measurement is good: what takes long is measured seldom, since agents come first."""
+        """Return for how many seconds a measurement is good: slow ones are repeated less often, since agents come first."""
         failed = entry.made.cancelled() or entry.made.exception() is not None
         return self._fresh if failed else max(self._fresh, _SHARE * entry.made.result().took)
 
     def forget(self) -> None:
-        """Measure everything again: something was changed."""
+        """Drop all measurements, because something was changed."""
         with self._lock:
             self._entries.clear()
 

@@ -26,7 +26,7 @@ _PATIENCE = 10.0  # seconds for the server to start or to stop
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listening:
-    """Where the inspector listens. Beyond loopback it needs a token, and the names under which browsers ask for it.
+    """Where the inspector listens. Beyond loopback it needs a token, and the host names under which browsers ask for it.
 
     With ``port=0`` the system chooses a free port.
     """
@@ -62,12 +62,12 @@ class Listening:
 
     @property
     def hosts(self) -> Collection[str]:
-        """The names under which browsers may ask for it."""
+        """The host names under which browsers may ask for the inspector."""
         return (*LOOPBACK, *self.allow_hosts) if self.is_local else self.allow_hosts
 
 
 class _Server:
-    """The site of a memory with its own login, and the server before it."""
+    """The pages of a memory behind a login of their own, and the server that runs them."""
 
     def __init__(self, memory: CascadeMemory, listening: Listening, *, edit: bool, actor: str | None, rate: float) -> None:
         actor = actor or login_name() or "somebody"
@@ -106,13 +106,13 @@ def run(
     browser: bool = True,
     rate: float = 1.0,
 ) -> None:
-    """Show a memory until stopped; on this machine, open it in the browser.
+    """Run the inspector until it is stopped; if only this machine can reach it, open it in the browser.
 
     Args:
         memory: The memory; close it afterwards.
         listening: Where to listen.
         edit: Allow changes.
-        actor: The name under which they are recorded; by default that of the user of this process.
+        actor: The name under which changes are recorded; by default that of the user of this process.
         browser: Open the browser; otherwise the link is only printed.
         rate: The share of episodes about which people are asked for a verdict.
     """
@@ -170,7 +170,7 @@ class Inspector:
 
     @property
     def address(self) -> str:
-        """Where it listens."""
+        """The address at which the inspector listens."""
         return str(self._server.address)
 
     @property
@@ -179,7 +179,7 @@ class Inspector:
         return str(self._server.link())
 
     def close(self) -> None:
-        """Stop it; closing again does nothing."""
+        """Stop the inspector; closing again does nothing."""
         if self._closed:
             return
         self._closed = True
@@ -189,15 +189,15 @@ class Inspector:
         self._server.socket.close()
 
     def __enter__(self) -> Inspector:
-        """Use it in a ``with`` block that stops it."""
+        """Return this inspector; the end of the ``with`` block stops it."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop."""
+        """Stop the inspector."""
         self.close()
 
     def __repr__(self) -> str:
-        """Say where it is; the link is not shown, since it lets people in."""
+        """Say at which address the inspector is. The link is not shown, since it lets people in."""
         return f"Inspector({'closed' if self._closed else self.address})"
 
     def _repr_html_(self) -> str:

@@ -31,7 +31,7 @@ class Visit:
 
 
 def form_token(cookie: str) -> str:
-    """Derive what every form must bring along from the cookie, which no page of another site can read.
+    """Derive from the cookie the token that every form must contain; no page of another site can read the cookie.
 
     >>> form_token("a") == form_token("a") != form_token("b")
     True
@@ -89,8 +89,8 @@ class Sessions:
     def enter(self, token: str, name: str) -> str | None:
         """Let somebody in who knows the token and says who they are; None if the token is wrong.
 
-        However many wrong ones came from whomever, the right one is taken: nobody can keep others out. So it is the length of
-        the token that keeps it from being guessed.
+        The right token is accepted, however many wrong ones were entered before: nobody can lock others out. So only its length
+        keeps the token from being guessed.
         """
         if self._token is None or not hmac.compare_digest(token.encode(), self._token):
             self._note_wrong(time.monotonic())

@@ -28,7 +28,7 @@ _WRITTEN = re.compile(r"&lt;(U\+[0-9A-F]{4,6})&gt;")
 
 
 def plain(text: str) -> str:
-    r"""Write out what would not be seen, for a place where there can be no markup.
+    r"""Write out invisible characters as code points, for a place where there can be no markup.
 
     >>> plain("a\x00b\u202ec")
     'a<U+0000>b<U+202E>c'
@@ -37,7 +37,7 @@ def plain(text: str) -> str:
 
 
 def marked(text: object) -> Markup:
-    r"""Escape a text for a page, and mark what was written out in it. Every value of a template goes through here.
+    r"""Escape a text for a page, and mark the code points of its invisible characters. Every template value comes here.
 
     >>> marked("<b>\u202e")
     Markup('&lt;b&gt;<mark>U+202E</mark>')
@@ -49,7 +49,7 @@ def marked(text: object) -> Markup:
 
 
 def raw(text: object) -> Markup:
-    """Escape a text that a form sends back: nothing is written out in it but what HTML cannot hold."""
+    """Escape a text that a form sends back. Nothing is written out, but what HTML cannot hold is replaced by U+FFFD."""
     return Markup(str(escape(_CONTROL.sub("\ufffd", str(text).replace("\r\n", "\n")))))
 
 
@@ -123,7 +123,7 @@ def share(value: float | None) -> str:
 
 
 def signed(value: float) -> str:
-    """Show what something adds.
+    """Show a number with its sign.
 
     >>> signed(-0.5), signed(0.001)
     ('−0.50', '0.00')
@@ -146,7 +146,7 @@ def _count(value: float) -> str:
 
 
 def environment() -> Environment:
-    """Make the templates: they escape by themselves, and refuse names that are not given."""
+    """Make the environment of the templates: it escapes all values, and raises for a name that has no value."""
     of_capabilities = (Path(str(part.__file__)).parent / "templates" for part in parts("pages"))
     made = Environment(
         loader=FileSystemLoader([HERE / "templates", *of_capabilities]),

@@ -245,7 +245,7 @@ class Site:
         return RedirectResponse(f"{request.scope.get('root_path', '')}/cases", 303)
 
     async def _start(self, request: Request) -> Response:
-        """Trade the token of a link for a cookie. A page that was only fetched ahead of time must not use it up."""
+        """Trade the token of a link for a cookie. A browser that only fetches the page ahead of time must not use it up."""
         ahead = "prefetch" in request.headers.get("sec-purpose", "") or request.method != "GET"
         cookie = None if self.sessions is None or ahead else self.sessions.follow(request.query_params.get("token", ""))
         if cookie is None:
@@ -269,9 +269,9 @@ class Site:
         return self._entered(request, cookie)
 
     def _entered(self, request: Request, cookie: str) -> Response:
-        """Set the cookie, and show a page that goes on to the others.
+        """Set the cookie, and show a page that leads on to the other pages.
 
-        After a link from another site, a browser would not send a strict cookie along with a redirect.
+        This is no redirect, because a browser that came from another site would not send a strict cookie along with that.
         """
         home = f"{request.scope.get('root_path', '')}/cases"
         answer = self._html(request, Rendered("entered.html", {"home": home}), None, "")
@@ -300,7 +300,7 @@ class Site:
         return await loop.run_in_executor(self._threads, self._message, *told)
 
     async def _failed(self, request: Request, error: Exception) -> Response:
-        """Say that a page could not be made; the process that runs it writes the reason to its log."""
+        """Say that a page could not be made; the process that runs the inspector writes the reason to its log."""
         text = f"This page could not be made ({type(error).__name__}). The log of the inspector says more."
         return self._html(request, Rendered("message.html", {"title": "Something failed", "text": text}, 500), None, "")
 

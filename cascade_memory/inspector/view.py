@@ -18,7 +18,7 @@ class Missing(Exception):
 
 
 class Elsewhere(Exception):
-    """Something was done, and the page to look at now is another one."""
+    """Something was done, and the browser goes on to another page."""
 
     def __init__(self, address: str) -> None:
         super().__init__(address)
@@ -29,7 +29,7 @@ class Elsewhere(Exception):
 class View:
     """A request for a page, after all checks.
 
-    ``visitor`` is the name under which actions are recorded; ``form`` is what every form must bring along.
+    ``visitor`` is the name under which actions are recorded; ``form`` is the token that every form must contain.
     """
 
     memory: CascadeMemory
@@ -46,7 +46,7 @@ class View:
     acts: Mapping[str, Act] = field(default_factory=dict[str, "Act"])
 
     def filled(self, name: str) -> str:
-        """Return what a form says in a field that has to be filled in."""
+        """Return the content of a required field of a form; raise ``InvalidInput`` if it is empty."""
         found = self.fields.get(name, "")
         if not found.strip():
             raise InvalidInput(f"the form lacks its field {name}: go back, and fill it in")
@@ -60,11 +60,11 @@ class View:
         return what, self.filled("id")
 
     def asked(self, name: str) -> str | None:
-        """Return a part of the address; None if it is missing or empty."""
+        """Return a parameter of the address; None if it is missing or empty."""
         return self.query.get(name) or None
 
     def choice(self, name: str, options: tuple[str, ...], default: str | None = None) -> str | None:
-        """Return a part of the address that is one of some options; anything else counts as not given."""
+        """Return a parameter of the address if it is one of some options; anything else counts as not given."""
         found = self.query.get(name)
         return found if found in options else default
 
@@ -83,7 +83,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """The name of a template, and the values for it. ``reload``: seconds after which the page asks again."""
+    """The name of a template, and the values for it. ``reload``: seconds after which the page is loaded again."""
 
     template: str
     values: Mapping[str, Any]
@@ -97,10 +97,11 @@ Deed: TypeAlias = Callable[[View, str], "str | Rendered"]  # gets the name of th
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """What people do here: a form of a page, which is recorded with the name of the visitor, and leads to another page.
+    """What a form of a page does: it is recorded with the name of the visitor, and leads to another page.
 
-    If ``do`` returns an address, this ends with ``done=`` and the name of the act, or with the name, a hyphen and one of the
-    ``variants``: ``said`` and the variants are what the page says there. ``done=unchanged`` says that it was so before.
+    If ``do`` returns the address of that page, the address ends with ``done=`` and the name of the act. The page then shows the
+    text ``said``. If the name is followed by a hyphen and a key of ``variants``, the page shows the text of that variant. With
+    ``done=unchanged`` the page says that nothing had to be changed.
     """
 
     do: Deed
@@ -110,7 +111,7 @@ class Act:
 
     @classmethod
     def each(cls, do: Deed, about: str, said: Mapping[str, str], **variants: str) -> dict[str, Act]:
-        """Make acts that differ in what is said.
+        """Make acts that share ``do`` and differ in what the page says afterwards.
 
         >>> sorted(Act.each(lambda view, name: name, "case", {"pin": "It is pinned.", "unpin": "It is not."}))
         ['pin', 'unpin']

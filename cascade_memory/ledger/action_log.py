@@ -31,7 +31,7 @@ def write(
     made: str | None = None,
     hid: str | None = None,
 ) -> str | None:
-    """Append an entry, if there is an action, and return its id; one with counts that are all 0 changed nothing."""
+    """Append an entry and return its id; append nothing, and return None, without an action or if all its counts are 0."""
     if action is None or (counts is not None and not any(counts.values())):
         return None
     assert set(counts or ()) <= set(COUNTED), "an import would refuse the name of this count"
@@ -47,7 +47,7 @@ def write(
 
 
 def append(connection: Connection, row: Mapping[str, Any]) -> None:
-    """Append a row, with the digest that links it to the entry before. That there is a first one is noted."""
+    """Append a row with the digest that links it to the entry before; a fact notes the first entry that has a digest."""
     before, values = last_digest(connection), {**dict.fromkeys(SEALED), **row}
     values["digest"] = digest_after(before, values)
     if before is None:
@@ -74,7 +74,7 @@ def last_digest(connection: Connection) -> str | None:
 
 
 def drop_notes(connection: Connection, ids: Sequence[str]) -> None:
-    """Delete the notes on actions whose subject is forgotten: a person may have quoted it."""
+    """Delete the notes on actions that concern forgotten ids: a person may have quoted the forgotten text in a note."""
     gone = set(ids)
     noted = connection.execute("SELECT key, subject, made, hid FROM action WHERE note IS NOT NULL").fetchall()  # few have one
     for key, *about in noted:

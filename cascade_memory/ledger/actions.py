@@ -102,7 +102,7 @@ class SQLActions:
     def page(
         self, namespace: int | None, limit: int, *, after: int | None = None, newest_first: bool = False
     ) -> list[tuple[int, AuditEntry]]:
-        """Return the next entries of a namespace and of the ledger as a whole, each with its key, by age; None: all."""
+        """Return the next entries of a namespace (None: of all) and of the ledger as a whole, each with its key; by age."""
         compared, order, start = ("<", "DESC", 2**62) if newest_first else (">", "ASC", 0)
         where, values = ("", ()) if namespace is None else ("namespace IN (0, ?) AND", (namespace,))
         # Keys first: what else is asked about an entry is asked of those on the page only.
@@ -118,21 +118,21 @@ class SQLActions:
             return taken(connection, namespace, entry_id)
 
     def undo(self, namespace: int, action: NewAction) -> None:
-        """Take an action back that did not replace an outcome."""
+        """Take back an action that did not replace an outcome."""
         assert action.takes_back is not None
         with self._connections.write(durable=True) as connection:
             now = taken(connection, namespace, action.takes_back.id)  # again: somebody else may have been faster
             take_back(connection, namespace, replace(action, takes_back=now))
 
     def doubts(self, namespace: int) -> list[Doubt]:
-        """Return what the recalls of episodes predicted that wait for a verdict, the latest recall of each, oldest first."""
+        """Return what was predicted for each episode that waits for a verdict, from its latest recall; oldest episode first."""
         with self._connections.read() as connection:
             rows = connection.execute(_WAITING, (namespace,)).fetchall()
         return usable(rows, _doubt)
 
 
 def take_back(connection: Connection, namespace: int, action: NewAction) -> None:
-    """Take an action back that did not replace an outcome; raise if something is not as it left it."""
+    """Take back an action that did not replace an outcome; raise if what the action changed has changed again since."""
     before = action.takes_back
     assert before is not None
     if before.is_verdict:
@@ -163,7 +163,7 @@ def _flag(connection: Connection, namespace: int, case_id: str, kind: str) -> bo
 
 
 def _give_up(connection: Connection, namespace: int, taken: Taken) -> None:
-    """Delete the case that replaced another one, or only its verification if it was there before; show that one again."""
+    """Undo a correction: delete the new case, or only its verification if it existed before; show the replaced one again."""
     row = connection.execute("SELECT key FROM cases WHERE id = ? AND namespace = ?", (taken.made, namespace)).fetchone()
     if taken.stored:
         cases.delete(connection, row[0])

@@ -1,4 +1,4 @@
-"""The part of the ledger that reads what is known of actors, and puts the cases of one into quarantine."""
+"""The part of the ledger that reads what is known of actors, and puts the cases of an actor into quarantine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ADDITIONS = f"SELECT cases_key, at, source, actor FROM addition WHERE cases_key
 
 
 class SQLActors:
-    """Knows authors and reporters."""
+    """Reads who made cases and who reported outcomes, and puts the cases of an actor into quarantine."""
 
     def __init__(self, connections: Database) -> None:
         self._connections = connections
@@ -41,7 +41,7 @@ class SQLActors:
             return connection.execute(query, (namespace,)).fetchone() is not None
 
     def authors(self, keys: Sequence[int]) -> dict[int, str]:
-        """Return the authors of cases by key, for those that have one; also of cases that have made room since."""
+        """Return the authors of cases by key, if they have one; also of cases that were evicted or have expired since."""
         with self._connections.read() as connection:
             rows = fetched_for(connection, f"SELECT cases.key, {AUTHOR} FROM cases WHERE cases.key IN ({KEYS})", keys)
             there = {key for key, _ in rows}
@@ -63,20 +63,21 @@ class SQLActors:
         return usable(rows, _read)
 
     def testimony(self, outcome: int) -> list[Testimony]:
-        """Return one outcome; empty if it is not learned from."""
+        """Return one outcome, one entry per recall; empty if it is not learned from."""
         with self._connections.read() as connection:
             rows = connection.execute(f"{_TESTIMONY} outcome.key = ? ORDER BY recall.key", (outcome,)).fetchall()
         return usable(rows, _read)
 
     def decided(self, namespace: int) -> Mapping[str, bool]:
-        """Return the actors about whom it was decided: True if they are in quarantine, False if they were released."""
+        """Return the actors about whom there is a decision: True if they are in quarantine, False if they were released."""
         with self._connections.read() as connection:
             return decided_about(connection, namespace)
 
     def quarantine(self, namespace: int, actor: str, action: NewAction, *, unless_decided: bool = False) -> int | None:
         """Put an actor's cases into quarantine, durably; return how many that hides.
 
-        None if the actor was there and had no other case, or with ``unless_decided`` if any decision about it stands.
+        None if the actor was in quarantine already and no more cases had to be hidden. With ``unless_decided``, also None if
+        there is any decision about the actor.
         """
         return self._decide(namespace, actor, action, quarantined=True, unless_decided=unless_decided)
 

@@ -88,7 +88,7 @@ def _all(connection: Connection) -> Iterator[Fault]:
 
 
 class Checking:
-    """Checks rows by what their tables declare, and what is known of this ledger: the length of its vectors."""
+    """Checks rows against the declarations of their tables, and vectors against the length that they have in this ledger."""
 
     def __init__(self, connection: Connection) -> None:
         self._dimension = _dimension(connection)
@@ -128,7 +128,7 @@ def contradictions(connection: Connection) -> Iterator[Fault]:
 
 
 def _tables(connection: Connection) -> set[str]:
-    """Return the tables: a file may be of an older version and lack some."""
+    """Return the names of the tables that exist: a file of an older version may lack some."""
     if not isinstance(connection, sqlite3.Connection):
         return {table.name for table in TABLES}
     return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()}
@@ -145,7 +145,7 @@ def _rows(connection: Connection, table: Table, checking: Checking) -> Iterator[
 
 
 def _dimension(connection: Connection) -> int | None:
-    """Return the length of a vector, if the ledger has any."""
+    """Return the length of the ledger's vectors; None if it is not known."""
     note = fact(connection, "embedder")
     if note is None:
         first = connection.execute("SELECT length(vector) FROM case_vector LIMIT 1").fetchone()

@@ -1,7 +1,7 @@
-"""The hash chain of the audit log: each entry has a digest of itself and of the entry before, so that a changed one shows.
+"""The hash chain of the audit log: each entry has a digest of itself and of the entry before, which reveals changes.
 
 Older versions wrote no digests, so entries before the first one that has a digest need none. A fact in the ledger says that
-there is such a first one: otherwise whoever deletes all digests could pass for an older version.
+there is such a first entry: otherwise a ledger whose digests were all deleted would look like one of an older version.
 
 Whoever can write the file can also compute all digests again, or delete that fact. So somebody who wants to be sure keeps the
 last digest elsewhere.
@@ -23,7 +23,7 @@ _MENDED = "audit_sealed_again"  # a fact
 
 
 def verdict(connection: Connection) -> tuple[bool, str]:
-    """Check the whole log; return whether every entry fits, and a sentence."""
+    """Check the whole log; return whether every entry fits, and a sentence for people about the result."""
     mended = fact(connection, _MENDED)
     note = "" if mended is None else f" ({mended})"
     count = 0
@@ -47,7 +47,7 @@ def verdict(connection: Connection) -> tuple[bool, str]:
 
 
 def seal_again(connection: Connection) -> str:
-    """Compute the digests again from the first entry on that does not fit; this is noted. Return a sentence."""
+    """Compute the digests again from the first entry on that does not fit, and note this; return a sentence about it."""
     changed: list[tuple[str, int]] = []
     first, before = None, None
     none_left = fact(connection, BEGUN) is not None and next(_read(connection), None) is None

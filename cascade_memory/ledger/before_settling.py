@@ -46,7 +46,7 @@ class Before(NamedTuple):
 
 
 def read_before(connection: Connection, new: Settlement) -> Before:
-    """Read it inside the transaction that settles the episode, which was there a moment ago."""
+    """Read what ``Before`` holds, inside the transaction that settles the episode; raise if the episode was just forgotten."""
     if new.case is None:
         rows = connection.execute(_ALONE, (new.episode_id,)).fetchall()
     else:

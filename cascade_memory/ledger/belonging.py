@@ -108,7 +108,7 @@ class Belonging:
     # -- the folder's facts ------------------------------------------------------------------------------------------
 
     def bind(self, connection: Connection, embedder: str) -> None:
-        """Declare the embedder of the folder's vectors, and remember the generation, which changes if all is replaced."""
+        """Declare the embedder of the folder's vectors; remember the generation, an id that changes if all is replaced."""
         self.adopt(connection)
         self._embedder = (EMBEDDER, embedder)
 
@@ -121,7 +121,7 @@ class Belonging:
         connection.require(_UNCHANGED, (self._generation, embedder, embedder))
 
     def check_facts(self, connection: Connection, *, claims: bool = False) -> None:
-        """Raise, inside a transaction that is about to write, if the folder was reindexed or restored since.
+        """Raise, inside a transaction that is about to write, if the folder was reindexed or restored since it was opened.
 
         ``claims``: the transaction writes vectors, so the embedder is recorded.
         """
@@ -152,7 +152,7 @@ class Belonging:
             connection.execute("INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING", self._embedder)
 
     def adopt(self, connection: Connection) -> None:
-        """Remember the generation as it is there now; if this memory has changed it, others have to open the folder again."""
+        """Remember the generation that the ledger has now; if this memory has changed it, others must open the folder again."""
         _, self._generation = connection.execute(_FACTS).fetchone()
 
     def _refuse(self, error: StoreError) -> None:

@@ -1,4 +1,4 @@
-"""Caps on rewards: what one actor reports beyond the cap of an hour is stored, and teaches nothing."""
+"""Caps on rewards: the outcomes that one actor reports beyond the hourly cap are stored, but nothing is learned from them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ COUNTED = """SELECT count(*), count(*) FILTER (WHERE at > ?) FROM outcome
 
 
 def applied(connection: Connection, new: Settlement) -> tuple[Settlement, int]:
-    """Return an outcome as it is to be stored, and how many its actor has reported from this source within a minute.
+    """Return an outcome as it is to be stored, and how many its actor has reported from this source within the last minute.
 
-    The count includes this one. Without a cap nothing is counted.
+    The count includes this outcome. Without a cap nothing is counted, and the count is 0.
     """
     if new.cap is None or new.actor is None:
         return new, 0

@@ -1,9 +1,9 @@
-"""Whether a stored case may be shown, and stays: each change of ``cases.hidden`` and ``cases.pinned`` is made here.
+"""The states of a stored case, hidden and pinned: each change of ``cases.hidden`` and ``cases.pinned`` is made here.
 
-``cases.hidden`` holds two facts, each as a bit: a person has hidden the case, and its author is in quarantine. A case is shown
-if neither holds, so they can come and go in any order. The first is what people say of a case. The second follows from the
-audit log, and is made anew whenever the case or the decision changes. The documentation draws the states (states.md);
-``room`` sets cases aside and brings them back.
+``cases.hidden`` holds two facts, each as a bit: a person has hidden the case, and its author is in quarantine. A case may be
+shown if neither is true, so the two can be set and removed in any order. A person decides the first. The second follows from
+the decision about the author in the audit log, and is determined again whenever the case or the decision changes. The
+documentation draws the states (states.md); ``room`` sets cases aside and brings them back.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ def decided_about(connection: Connection, namespace: int) -> dict[str, bool]:
 
 
 def author_of_new(actor: str | None, source: str, trust: int = 0) -> str | None:
-    """Return the author of a case that is about to be stored, which nobody has pinned yet."""
+    """Return the author of a case that is about to be stored, and so is not pinned yet; None if a person vouches for it."""
     return None if source == "human" or trust == LEVELS["human"] else actor
 
 
 def follow(connection: Connection, key: int) -> None:
-    """Let a case follow the decision about its author, after either has changed. All processes read it in the log."""
+    """Put a case into quarantine or out of it, as was decided about its author; the log tells all processes of a change."""
     bits = f"hidden & {BY_PERSON}, hidden & {QUARANTINED}, {DECIDED}"
     row = connection.execute(f"SELECT namespace, {bits} FROM cases WHERE key = ?", (key,)).fetchone()
     if row is None or row[2] == row[3]:
@@ -74,7 +74,7 @@ def follow(connection: Connection, key: int) -> None:
 def set_quarantined(connection: Connection, namespace: int, actor: str, *, quarantined: bool, tells: bool = True) -> int:
     """Move an actor's cases into quarantine or out of it; return how many that hides or shows.
 
-    All processes read it in the log; with ``tells`` even if no case was moved, since later cases follow the decision as well.
+    The log tells all processes; with ``tells`` even if no case was moved, since later cases follow the decision as well.
     """
     author = f"AND {AUTHOR} IS NOT NULL" if quarantined else ""
     change, before, kind = (f"| {QUARANTINED}", 0, HIDDEN) if quarantined else (f"& {BY_PERSON}", QUARANTINED, UNHIDDEN)
@@ -92,9 +92,10 @@ def set_quarantined(connection: Connection, namespace: int, actor: str, *, quara
 
 
 def set_hidden(connection: Connection, namespace: int, case_id: str, *, hidden: bool) -> bool:
-    """Hide a case for a person, or take that back; return whether it changed anything. All processes read it in the log.
+    """Hide a case for a person, or take that back; return whether it changed anything. The log tells all processes.
 
-    A case whose author is in quarantine stays there either way; an older version may not have noted that of a hidden case.
+    A case whose author is in quarantine stays in quarantine either way. An older version may not have noted the quarantine of a
+    hidden case, so it is determined again here.
     """
     changed = connection.execute(
         f"""UPDATE cases SET hidden = (hidden & {QUARANTINED} | {DECIDED}) + ?
@@ -118,7 +119,7 @@ def set_pinned(connection: Connection, key: int, *, pinned: bool) -> bool:
 
 
 class Gone(NamedTuple):
-    """A case that went, or may have gone, with its outcome."""
+    """A case that was deleted, or may have been deleted, with its outcome."""
 
     id: str
     pinned: bool
@@ -126,7 +127,7 @@ class Gone(NamedTuple):
 
 
 def _gone(case: NewCase, current: Mapping[str, Any] | None, taken: Taken | None) -> Gone | None:
-    """Return the case that is stored anew: the one of the outcome that is replaced, or of the one that comes back."""
+    """Return the old case that is stored anew: that of the outcome that is replaced, or of the outcome that counts again."""
     if taken is not None:
         return Gone(taken.hid, taken.pinned, taken.hidden) if taken.deleted and taken.hid is not None else None
     if current is None or current["pair"] != case.pair_key:
@@ -137,7 +138,7 @@ def _gone(case: NewCase, current: Mapping[str, Any] | None, taken: Taken | None)
 def under_its_id(
     connection: Connection, case: NewCase, current: Mapping[str, Any] | None, taken: Taken | None
 ) -> tuple[NewCase, Gone | None]:
-    """Give a case the id that it had, unless that is in use; also return what it was."""
+    """Give a case that is stored anew its old id, unless that is in use; also return the old case."""
     before = _gone(case, current, taken)
     if before is None or is_there(connection, before.id):
         return case, before
@@ -145,7 +146,7 @@ def under_its_id(
 
 
 def decide_again(connection: Connection, namespace: int, case_id: str, before: Gone | None) -> None:
-    """Pin and hide a case that came back, as far as a person had done so before it went."""
+    """Pin and hide a case that is stored anew, as far as a person had done so before it was deleted."""
     if before is not None and before.pinned:
         (key,) = connection.execute("SELECT key FROM cases WHERE id = ?", (case_id,)).fetchone()
         set_pinned(connection, key, pinned=True)

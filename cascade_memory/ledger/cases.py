@@ -97,8 +97,8 @@ def insert(
     """Store a case and return (key, id, whether it is new); an existing (query, solution) pair is only counted.
 
     ``packed`` is its solution, if that was packed already; ``episode`` is the key of the episode that the case came from, and
-    ``seen`` are the keys of the cases that were shown there. It is trusted no more than these and its source are. ``by`` is who
-    made it, and the door, if that is not what the case itself says. Without ``tells``, the caller writes the line of the log.
+    ``seen`` are the keys of the cases that were shown there. It is trusted no more than these and its source are. ``by`` is the
+    actor and the channel, if they are not those that the case itself names. Without ``tells``, the caller writes to the log.
     """
     trust, levels = case_states.trust_of(LEVELS[case.source], seen)
     ((same, same_id, same_text, in_quarantine, displaced, has_solution),) = known or known_of(connection, case)
@@ -166,7 +166,7 @@ def insert_rest(
 
 
 def _note_addition(connection: Connection, key: int, case: NewCase, own: str | None) -> None:
-    """Record who added a case by hand, with the words if they are not those stored; of an episode, the outcome records this."""
+    """Record who added a case by hand, with its wording if that is not the stored one; an episode's outcome records its own."""
     if case.episode_id is not None:
         return
     about: dict[str, Any] = {"source": case.source, "at": case.created_at, "actor": case.actor, "channel": case.channel}
@@ -200,7 +200,7 @@ def delete(connection: Connection, key: int, kind: str = CASE_REMOVED) -> None:
 
 
 def delete_expired(connection: Connection, key: int) -> int:
-    """Delete a case if it has expired; return how many were deleted. It is logged, since statistics may still include it."""
+    """Delete a case if it was set aside; return how many were deleted. It is logged, since statistics may still include it."""
     row = connection.execute("SELECT namespace FROM expired WHERE key = ?", (key,)).fetchone()
     for one in OBSERVERS:
         one.on_case_gone(connection, [key], "forgotten")  # even if the case was deleted long ago
@@ -217,7 +217,7 @@ def stored(connection: Connection, case_id: str, namespace: int) -> Case | None:
 
 
 def _all_differ(new: Sequence[NewCase]) -> bool:
-    """Say whether no case is the repetition of another one: what is known before all are stored holds for each."""
+    """Say whether no case repeats another one: only then does ``known_of``, asked before any is stored, hold for all."""
     return len({(case.namespace, case.pair_key) for case in new}) == len(new)
 
 

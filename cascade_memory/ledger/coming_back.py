@@ -1,4 +1,4 @@
-"""Which outcomes count again when those of a source go that have replaced them, and what the source decided."""
+"""Finds the outcomes that count again when a source's outcomes are forgotten, and takes back what the source decided."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _VERDICTS = f"{_VERDICT} AND outcome IN ({KEYS}) AND kind IN ({', '.join(repr(ki
 
 
 def coming_back(connection: Connection, outcomes: Iterable[int]) -> list[tuple[Taken, int | None]]:
-    """Return what to take back so that these outcomes are as if they had never been, each with the case of the older one.
+    """Return what to take back to undo these outcomes, each with the case of the older outcome that then counts again.
 
-    A source may have judged an episode several times: what counted before the first of these outcomes counts again.
+    A source may have judged an episode several times: the outcome that counted before the first of its own counts again.
     """
     going, found = set(outcomes), list[tuple[Taken, int | None]]()
     for key, at, episode, episode_id in sorted(fetched_for(connection, _CURRENT, sorted(going))):
@@ -57,7 +57,7 @@ def _taken(connection: Connection, episode_id: str, *, current: int, first: int,
 
 
 def _with_flags(connection: Connection, found: Sequence[tuple[Taken, int | None]]) -> list[tuple[Taken, int | None]]:
-    """Add the ids of cases that went when another outcome replaced theirs, and whether a person had pinned or hidden them."""
+    """Add ids of cases that were deleted when their outcome was replaced, and whether a person had pinned or hidden them."""
     gone = dict(fetched_for(connection, _GONE, [case for taken, case in found if case is not None and taken.hid is None]))
 
     def flag(case_id: str, on: str, off: str) -> bool:
@@ -119,7 +119,7 @@ def take_back_verdicts(connection: Connection, namespace: int, outcomes: Iterabl
 
 
 def _show_again(connection: Connection, namespace: int, rows: Iterable[Sequence[Any]], by: str | None) -> None:
-    """Show again what verdicts hid, and the other way round; note in the audit log that they were taken back."""
+    """Show the cases that verdicts hid, hide those that they showed; note in the audit log that verdicts were taken back."""
     for verdict in sorted(map(_verdict, rows), key=lambda one: -one.key):
         if verdict.hid is not None and not verdict.deleted:
             set_hidden(connection, namespace, verdict.hid, hidden=False)
@@ -130,7 +130,7 @@ def _show_again(connection: Connection, namespace: int, rows: Iterable[Sequence[
 
 
 def count_again(connection: Connection, new: Settlement) -> bool:
-    """Let an older outcome count again, with its case and its labels; return False if it is not as it was prepared."""
+    """Let an older outcome count again, with its case and its labels; return False if that cannot be done as prepared."""
     taken = None if new.action is None else new.action.takes_back
     if taken is None or taken.outcome is None:
         return False
@@ -155,7 +155,7 @@ def _count_again(connection: Connection, new: Settlement, taken: Taken) -> None:
 
 
 def as_prepared(connection: Connection, outcomes: Iterable[int], again: Mapping[int, Settlement]) -> bool:
-    """Say whether just those outcomes count again that were prepared: the source may have gone on meanwhile."""
+    """Say whether exactly the prepared outcomes would count again: the source may have reported more meanwhile."""
     now = {(taken.outcome, taken.replaced) for taken, _ in coming_back(connection, outcomes)}
     prepared = [new.action.takes_back for new in again.values() if new.action is not None]
     return now == {(one.outcome, one.replaced) for one in prepared if one is not None}
@@ -164,7 +164,7 @@ def as_prepared(connection: Connection, outcomes: Iterable[int], again: Mapping[
 def decisions_of(connection: Connection, namespace: int, wanted: Wanted) -> list[str]:
     """Return the ids of what an actor decided about cases, actors and warnings, the newest first.
 
-    The audit log does not say by which door a decision came. Who was not named has decided nothing.
+    Empty if no actor is named, or if a channel is asked for: the audit log does not say through which channel a decision came.
     """
     if not wanted.actor or wanted.channel is not None:
         return []
@@ -175,9 +175,9 @@ def decisions_of(connection: Connection, namespace: int, wanted: Wanted) -> list
 
 
 def take_back(connection: Connection, namespace: int, entry_ids: Iterable[str], by: str | None) -> int:
-    """Take decisions back, where nobody has decided anew since; return how many.
+    """Take decisions back, unless somebody has decided anew since; return how many were taken back.
 
-    The case that a correction has stored goes with the other cases that its actor has added.
+    The case that a correction has stored is deleted elsewhere, with the other cases that its actor has added.
     """
     done = 0
     for entry_id in entry_ids:

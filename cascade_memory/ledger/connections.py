@@ -87,7 +87,7 @@ class Connections:
             self._writers += self._two_writers()
 
     def _two_writers(self) -> list[sqlite3.Connection]:
-        """Open the two writers. If the file is replaced meanwhile, it is unclear which one they have open: then try again."""
+        """Open the two writers; try again if the file was replaced meanwhile, since it is unclear which file they have open."""
         for _ in range(_ATTEMPTS):
             before = self.belonging.before_opening()
             with contextlib.ExitStack() as opened:
@@ -115,7 +115,7 @@ class Connections:
         self.read_only, self._next_try = str(error), time.monotonic() + _TRY_AGAIN
 
     def _start_over(self) -> None:
-        """Close all readers; those in use, when they are done."""
+        """Close the idle readers now, and let those in use be closed when they are done."""
         self._openings += 1
         while self._idle:
             with contextlib.suppress(IndexError):
@@ -160,7 +160,7 @@ class Connections:
         return opened(self.path, self.belonging.path, synchronous, first=first)
 
     def _enter(self) -> None:
-        """Refuse to work in a forked child, as SQLite connections do not survive a fork; give way to a thread about to fork."""
+        """Raise if closed, or in a forked child, where SQLite connections do not work; let a thread about to fork go first."""
         if os.getpid() != self._pid:
             raise MemoryForked(
                 "this memory was opened before fork() and cannot be used in the child; "
@@ -220,7 +220,7 @@ class Connections:
                     connection.rollback()
 
     def _open_reader(self, path: Path, readers: list[sqlite3.Connection]) -> None:
-        """Open one more reader, or take one that was not there before; note it in ``readers``."""
+        """Take a reader that has become idle meanwhile, or open one more; put it into ``readers``."""
         with self._joining:
             with contextlib.suppress(IndexError):
                 readers.extend(map(deque[sqlite3.Connection].pop, (self._idle,)))  # a fork was using it
@@ -275,7 +275,7 @@ class Connections:
     def _take(self, held: list[bool], until: float | None) -> bool:
         """Wait for this process's other writers, for no longer than the caller may wait.
 
-        Return whether this thread has the lock already: then it is inside a read or a write of its own, which goes on.
+        Return whether this thread had the lock already, since it is inside another read or write of its own, which goes on.
         """
         within_another = self._lock._is_owned()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType, reportUnknownMemberType]
         if not take(self._lock, held, None if until is None else max(0.0, until - time.monotonic())):
@@ -310,7 +310,7 @@ class Connections:
         return "the ledger's write-ahead log, which another process was reading: purge again" if busy else ""
 
     def _vacuum(self) -> bool:
-        """Do it; return whether another process keeps the log."""
+        """Rewrite the file and empty the log; return whether another process prevents that the log is emptied."""
         if self.read_only is not None:
             self._try_to_write()
         if self.path is None:
@@ -378,7 +378,7 @@ def _close(pid: int, held: list[sqlite3.Connection], idle: deque[sqlite3.Connect
 
 
 def _close_cursors(connection: sqlite3.Connection) -> None:
-    """Close what a traceback may keep half read: its old state would remain, and nothing could be written or cleaned."""
+    """Close all cursors: one that a traceback keeps open would hold an old state, and nothing could be written or cleaned."""
     for one in gc.get_referrers(connection):
         if isinstance(one, sqlite3.Cursor):
             one.close()

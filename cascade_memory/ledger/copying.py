@@ -41,7 +41,7 @@ def put_copy(source: Path, target: Path) -> None:
 
 
 def _make_its_own(copy: sqlite3.Connection) -> None:
-    """Delete what belongs to the original, and the advice on how to search: a wrong one makes every search slow."""
+    """Delete the facts of the original, and the statistics of SQLite's query planner: wrong ones make every search slow."""
     copy.execute("PRAGMA secure_delete = ON")
     copy.execute("BEGIN")
     copy.execute("DELETE FROM meta WHERE key LIKE 'mirror%'")

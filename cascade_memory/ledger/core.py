@@ -1,4 +1,4 @@
-"""The ledger's core and its facts, whichever database holds them. Other files have the other parts."""
+"""The core of the ledger and its facts, the same for each kind of database. Other files have the ledger's other parts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SCANNED = (int, int, str, str, bytes)  # the types of the columns that scan rea
 
 
 class SQLLedger(Recalling, Settling):
-    """The namespaces, the log and the candidates."""
+    """Stores the namespaces, and reads the log and the candidates; other parts are its attributes and base classes."""
 
     def __init__(self, connections: Database, path: Path | None) -> None:
         self.connections, self.path = connections, path
@@ -147,7 +147,7 @@ class SQLLedger(Recalling, Settling):
             return np.array([], np.int64) if joined is None else np.fromstring(joined, np.int64, sep=",")
 
     def trusted(self, namespace: int, min_trust: int) -> NDArray[np.int64]:
-        """Return the keys of all cases that may be shown and are trusted at least so much, ascending."""
+        """Return the keys of all cases that may be shown and have at least the trust ``min_trust``, ascending."""
         with self.connections.read() as connection:
             query = "SELECT key FROM cases WHERE namespace = ? AND hidden = 0 AND trust >= ? ORDER BY key"
             (joined,) = connection.execute(
@@ -158,7 +158,7 @@ class SQLLedger(Recalling, Settling):
     def candidates(
         self, keys: NDArray[np.int64], verified_after: float = 0.0, min_trust: int = 0
     ) -> dict[int, tuple[str, str, int, str, str | None]]:
-        """Return (text, head, group, id, author) by key: what a choice needs, without solutions and vectors."""
+        """Return (text, head, group, id, author) by key, for those that may be shown: what a choice among candidates needs."""
         with self.connections.read() as connection:
             query = f"""SELECT key, substr(query, 1, {_TEXT_CHARS}), head, solution, id, {AUTHOR} FROM cases
                         WHERE key IN ({KEYS}) AND hidden = 0 AND (verified_at >= ? OR pinned = 1)"""
@@ -205,7 +205,7 @@ class SQLFacts:
         return found
 
     def running(self) -> float:
-        """Return the running time in seconds, and let it go on from now if nobody has recorded it since the boot."""
+        """Return the running time in seconds; if it was not recorded since the boot, record it, so that it goes on from now."""
         with self._connections.read() as connection:
             if running.is_noted(connection):
                 return running.seen(connection)
@@ -213,7 +213,7 @@ class SQLFacts:
             return running.now(connection)
 
     def redeem(self, token: Signed, what: str, *, named: str) -> bool:
-        """Record that a token was redeemed, durably; return False if that was so before, and raise if it cannot be."""
+        """Record, durably, that a token was redeemed; return False if it was redeemed before, and raise if it cannot be."""
         with self._connections.write(durable=True) as connection:
             return redeeming.redeem(connection, token, what, named=named, wall=time.time())
 

@@ -1,4 +1,4 @@
-"""What the ledger's statements need of a database. SQLite's connections have it, and so do those of ``postgres``."""
+"""The protocols of a database for the ledger. The connections of SQLite fulfil them, and those of ``postgres`` do, too."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Cursor(Protocol):
 
     @property
     def description(self) -> Any:
-        """The name of each column, first in its tuple."""
+        """A tuple for each column; its first element is the name of the column."""
         ...
 
     def fetchone(self) -> Any:
@@ -26,15 +26,15 @@ class Cursor(Protocol):
         ...
 
     def fetchall(self) -> Sequence[Any]:
-        """Return all other rows. Rows of a server may arrive only when they are looked at, or at the end of the block."""
+        """Return all remaining rows. Those of a server may arrive only when they are read, or when the ``with`` block ends."""
         ...
 
     def close(self) -> None:
-        """Let go of the rows that were not read."""
+        """Discard the rows that were not read."""
         ...
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the other rows."""
+        """Yield the remaining rows."""
         ...
 
 
@@ -54,32 +54,32 @@ class HasClock(Protocol):
     """A connection to a server whose clock all machines share."""
 
     def clock(self) -> tuple[float, str]:
-        """Return the seconds on that clock, and a name for it."""
+        """Return the seconds on the server's clock, and a name for the clock."""
         ...
 
 
 def has_clock(connection: object) -> TypeGuard[HasClock]:
-    """Say whether a connection has such a clock; every reward asks, and ``isinstance`` takes long with a protocol."""
+    """Say whether a connection is a ``HasClock``; every reward asks this, and ``isinstance`` takes long with a protocol."""
     return hasattr(connection, "clock")
 
 
 @runtime_checkable
 class MayTakeLong(Protocol):
-    """A connection whose transactions are ended if they rest, unless they say that they will."""
+    """A connection to a server that ends a transaction which is idle for long, unless ``take_long`` was called in it."""
 
     def take_long(self) -> None:
-        """Say so."""
+        """Allow the current transaction to be idle for as long as it needs."""
         ...
 
 
 def take_long(connection: Connection) -> None:
-    """Say that this transaction may wait for something else, such as an embedder or a file, while all others wait for it."""
+    """Allow a transaction to be idle for long, for example while it waits for an embedder or a file and others wait for it."""
     if isinstance(connection, MayTakeLong):
         connection.take_long()
 
 
 class EmbedderCheck(Protocol):
-    """Vectors of different embedders cannot be compared, so a ledger has those of one."""
+    """Checks that a ledger has vectors of one embedder only: those of different embedders cannot be compared."""
 
     def check(self, *, log: bool = True) -> None:
         """Raise if a write now would not reach the ledger (with ``log``: or its write-ahead log)."""
@@ -90,7 +90,7 @@ class EmbedderCheck(Protocol):
         ...
 
     def adopt(self, connection: Connection) -> None:
-        """Go on with the folder's facts as a transaction of this memory has left them."""
+        """Accept the folder's facts as a transaction of this memory has left them; later checks compare with these."""
         ...
 
     def claim(self, connection: Connection) -> None:
@@ -103,7 +103,7 @@ class Database(Protocol):
 
     @property
     def path(self) -> Path | None:
-        """The file, if it is one."""
+        """The path of the file; None if the database is not a file."""
         ...
 
     @property
@@ -113,7 +113,7 @@ class Database(Protocol):
 
     @property
     def belonging(self) -> EmbedderCheck:
-        """Checks that it still has the embedder with which it was opened."""
+        """The check that the database still has the embedder with which it was opened."""
         ...
 
     def snapshot(self) -> AbstractContextManager[Connection]:
@@ -129,7 +129,7 @@ class Database(Protocol):
         ...
 
     def vacuum(self) -> str:
-        """Give back the room of deleted rows; return in words what is left of them, or nothing."""
+        """Free the space of deleted rows; return in words what is left of these rows, or an empty text."""
         ...
 
     def close(self) -> None:

@@ -32,7 +32,7 @@ def whole(low: int = 0, high: int = GREATEST) -> Rule:
 
 
 def between(low: float, high: float) -> Rule:
-    """Return the rule for a number."""
+    """Return the rule for a number from ``low`` to ``high``."""
     return lambda value, name: check_number(value, name, low, high)
 
 
@@ -43,7 +43,7 @@ def one_of(*words: str) -> Rule:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column, and the rule for its values. ``about`` is for people, and stands in the statement that creates the table.
+    """A column, and the rule for its values. ``about`` is a comment for people in the statement that creates the table.
 
     >>> Column("thread", TEXT, optional=True).sql
     'thread TEXT'
@@ -68,7 +68,7 @@ class Column:
 
     @property
     def sql(self) -> str:
-        """The column, as the statement has it that creates the table."""
+        """The declaration of the column in the statement that creates the table."""
         default = (
             f"'{self.default}'" if isinstance(self.default, str) else f"{self.default:g}" if self.default is not None else ""
         )
@@ -96,7 +96,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An index. ``name`` is what follows the name of its table."""
+    """An index. In the database its name is that of its table, followed by an underscore and ``name``."""
 
     name: str
     columns: str
@@ -104,7 +104,7 @@ class Index:
     unique: bool = False
 
     def sql(self, table: str) -> str:
-        """Return the statement that creates it.
+        """Return the statement that creates the index.
 
         >>> Index("actor", "namespace, actor", where="actor IS NOT NULL").sql("cases")
         'CREATE INDEX cases_actor ON cases(namespace, actor) WHERE actor IS NOT NULL'
@@ -115,7 +115,7 @@ class Index:
 
 @dataclass(frozen=True)
 class Table:
-    """A table. What is written of its rows in SQL is asked of the table alone, without an alias."""
+    """A table. Conditions in SQL (``orphaned``, ``purged``) are used in statements on the table alone, without an alias."""
 
     name: str
     columns: tuple[Column, ...]
@@ -137,37 +137,37 @@ class Table:
 
     @functools.cached_property
     def listed(self) -> str:
-        """The columns, as a statement names them."""
+        """The names of the columns, with commas between them, for a statement."""
         return ", ".join(self.names)
 
     @functools.cached_property
     def keys(self) -> tuple[str, ...]:
-        """The columns that name a row."""
+        """The columns that together identify a row."""
         return self.key or tuple(column.name for column in self.columns if column.key)
 
     @functools.cached_property
     def places(self) -> tuple[int, ...]:
-        """The positions of these columns."""
+        """The positions of the columns of ``keys``."""
         return tuple(map(self.names.index, self.keys))
 
     @functools.cached_property
     def is_of_fields(self) -> bool:
-        """Whether it holds metadata, one row per value."""
+        """Whether the table holds metadata, one row per value."""
         return any(column.type is None for column in self.columns)
 
     @functools.cached_property
     def owner(self) -> Column | None:
-        """The column that names the row that a row belongs to, if that is more than a namespace."""
+        """The column that says to which row of another table a row belongs; None if it belongs to a namespace at most."""
         return next((column for column in self.columns if column.of not in ((), ("namespace",))), None)
 
     @functools.cached_property
     def called(self) -> str:
-        """The column by which people are told of a row: its key, or whose row it is."""
+        """The column that identifies a row in messages to people: its key, or the key of the row to which it belongs."""
         return self.owner.name if self.key and self.owner is not None else self.keys[0]
 
     @functools.cached_property
     def counter(self) -> str | None:
-        """The column of its keys, if none is ever given twice."""
+        """The key column, if no key is ever given twice; None otherwise."""
         return next((column.name for column in self.columns if column.key and column.counts), None)
 
     @functools.cached_property
@@ -187,7 +187,7 @@ class Table:
 
     @functools.cached_property
     def statements(self) -> tuple[str, ...]:
-        """The statements that create it in SQLite, with its indexes."""
+        """The statements that create the table and its indexes in SQLite."""
         parts = [(column.sql, column.about) for column in self.columns]
         parts += [(f"PRIMARY KEY ({', '.join(self.key)})", "")] if self.key else []
         parts += [(f"UNIQUE ({columns})", "") for columns in self.unique]
@@ -198,11 +198,11 @@ class Table:
 
     @property
     def is_unnumbered(self) -> bool:
-        """Whether SQLite needs no numbers of rows: a row is found by its key alone."""
+        """Whether SQLite stores the table without row numbers (``WITHOUT ROWID``), since its key alone identifies a row."""
         return bool(self.key) or any(column.key and column.kind == TEXT for column in self.columns)
 
     def with_last(self, name: str) -> Table:
-        """Return the table with a column as the last one, as it is if an upgrade has added that."""
+        """Return the table with a column moved to the end, where it is if an upgrade has added it."""
         moved = self.column(name)
         return dataclasses.replace(self, columns=(*(one for one in self.columns if one is not moved), moved))
 
@@ -228,5 +228,5 @@ class Table:
 
 
 def _comment(about: str) -> str:
-    """Return a comment. When SQLite drops a last column, it cuts the statement at the last comma, be it in a comment."""
+    """Return a comment, without commas: to drop a last column, SQLite cuts the statement at the last comma it finds."""
     return f"  -- {about.replace(',', ';')}" if about else ""

@@ -1,8 +1,8 @@
-"""The states of an episode: each change of ``episode.status`` is made here, but for a recall, which opens it (``recalls``).
+"""The states of an episode: each change of ``episode.status`` is made here; only a recall, which opens it, is elsewhere.
 
 An episode is *open* until somebody judges it (*settled*), its run says that nobody will (*censored*), or it has waited for too
-long (*expired*). A verdict that is taken back, or whose source is forgotten, opens it again. The documentation draws this
-(states.md).
+long (*expired*). If its verdict is taken back, or the source of the verdict is forgotten, it is open again. The documentation
+draws this (states.md); ``recalls`` opens episodes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cascade_memory.ledger.database import Connection
 
 
 def settle(connection: Connection, episode: int, *, at: float, source: str, reported: int | None) -> None:
-    """Settle an open episode, or one that was settled otherwise; ``reported`` is the size of an agent's report that waits."""
+    """Settle an open episode, or settle it anew; ``reported`` is the size of an agent's report that nobody has confirmed."""
     connection.execute(
         "UPDATE episode SET status = 'settled', closed_at = ?, source = ?, reported = ? WHERE key = ?",
         (at, source, reported, episode),
@@ -22,7 +22,7 @@ def settle(connection: Connection, episode: int, *, at: float, source: str, repo
 
 
 def settle_as_before(connection: Connection, episode: int, source: str) -> None:
-    """Let a settled episode be settled by the source of an older outcome, which counts again."""
+    """Set the source of a settled episode to that of an older outcome, which counts again."""
     connection.execute("UPDATE episode SET source = ?, reported = NULL WHERE key = ?", (source, episode))
 
 
@@ -69,7 +69,7 @@ def mend(connection: Connection, episode: int, *, judged: bool) -> None:
 
 
 def delete(connection: Connection, episode: int) -> int:
-    """Delete the row of an episode, after all that belongs to it; return how many were deleted."""
+    """Delete the row of an episode, once all that belongs to it is deleted; return how many rows were deleted."""
     return connection.execute("DELETE FROM episode WHERE key = ?", (episode,)).rowcount
 
 

@@ -98,9 +98,10 @@ class SQLEpisodes:
             return _episode(connection, rows[0]) if rows else None
 
     def finish(self, episode_id: str, namespace: int, status: str, solution: Solution | None) -> bool:
-        """Record how the run of an open episode ended; return False, and change nothing, if the episode is not open.
+        """Record how the run of an open episode ended; return False if the episode is not open.
 
-        If another actor has judged it before it ended, that is set aside: it counts if this actor is undone.
+        If another actor has judged the episode before its run ended, the end of the run is set aside: it counts if that actor
+        is undone. Otherwise nothing changes for an episode that is not open.
         """
         with self._connections.write(durable=False) as connection:
             row = connection.execute(
@@ -133,7 +134,7 @@ class SQLEpisodes:
             episode_states.close_opened_by(connection, recall, time.time())
 
     def check_room(self, namespace: int, size: int) -> None:
-        """Raise if too many unconfirmed reports of agents are waiting for one more."""
+        """Raise if so many unconfirmed reports of agents are waiting that there is no room for one more."""
         with self._connections.read() as connection:
             check_room(connection, namespace, 1, size)
 

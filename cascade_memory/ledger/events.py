@@ -1,4 +1,4 @@
-"""Who hears what happens in a transaction, in this order."""
+"""The observers that are told what happens in a transaction, in the order in which they are called."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class SQLExpiry:
             return connection.execute("SELECT 1 FROM expired WHERE namespace = ? LIMIT 1", (namespace,)).fetchone() is not None
 
     def expired(self, namespace: int, why: str = "expired") -> list[ExpiredCase]:
-        """Return the cases that were set aside for this reason and can be brought back, oldest first."""
+        """Return the cases that were set aside for the reason ``why`` and can be brought back, oldest first."""
         with self._connections.read() as connection:
             run = running.seen(connection)
             query = """SELECT expired.id, namespace.name, query, record, expired_at, until_run FROM expired

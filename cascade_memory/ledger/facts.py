@@ -1,4 +1,4 @@
-"""Reads facts about the folder, texts by name. Of an edited file a fact may be anything: of any length, bytes, no UTF-8."""
+"""Reads facts about the folder: texts by name. In an edited file, a fact may be anything: too long, bytes, or not UTF-8."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def said(row: Any) -> str | None:
 
 
 def fact(connection: Connection, name: str) -> str | None:
-    """Return a fact; None if it was never stored; ``UNREADABLE`` if it is no text, or longer than any fact."""
+    """Return a fact; None if it was never stored; ``UNREADABLE`` if it is no text, or longer than ``LONGEST``."""
     return said(connection.execute(*asked(name)).fetchone())
 
 
 def whole_number(text: str | None) -> int:
-    """Read a fact that is a number; 0 if it is none.
+    """Read a fact that is a whole number; 0 if it is anything else.
 
     >>> whole_number("12"), whole_number("9" * 5_000), whole_number("-1"), whole_number(None)
     (12, 0, 0, 0)
@@ -49,7 +49,7 @@ def whole_number(text: str | None) -> int:
 
 
 def check_needed(connection: sqlite3.Connection) -> None:
-    """Raise an error of SQLite if a fact that every write compares is longer than any fact: each write would read it."""
+    """Raise an error of SQLite if a fact that every write reads and compares is longer than ``LONGEST``."""
     with at_most(connection, LONGEST):
         if connection.execute(f"{_NEEDED} AND length({_BYTES}) > {LONGEST}").fetchone():
             raise sqlite3.DataError("a fact about the folder is too long")

@@ -23,12 +23,12 @@ _UNVERIFIED = f"AND cases_key NOT IN (SELECT key FROM expired) AND NOT EXISTS {_
 
 
 class Warnings(Observer):
-    """Stores the step that a failed run is blamed for, and deletes it with what it comes from; notes what came of checks."""
+    """Stores the failures of runs (the step that was blamed), and deletes them with their outcomes; notes results of checks."""
 
     def on_settled(self, tx: Connection, now: Standing) -> None:
-        """Note the reward, if it teaches, and which mistakes came again; store the failure.
+        """Note the reward, if it is learned from, and which mistakes were repeated; store the failure.
 
-        Only then is it known whether the outcome that was replaced had the last failure of its warning.
+        The failure of a replaced outcome is deleted after that: only then is it known whether it was the last of its warning.
         """
         if now.is_checked:
             reward = "(SELECT value FROM outcome WHERE key = ? AND learns = 1)"
@@ -43,13 +43,13 @@ class Warnings(Observer):
             settle_up(tx, tx.execute(_DELETED, (now.replaced,)).fetchall(), forgotten=now.forgotten)
 
     def on_withdrawn(self, tx: Connection, outcome: int, episode: int, why: WhyWithdrawn) -> None:
-        """Delete the failure of an outcome that counts no more; what was checked in its episode has no reward now."""
+        """Remove the reward from the checks of the episode; delete the outcome's failure, unless the outcome was replaced."""
         tx.execute("UPDATE checked SET reward = NULL WHERE episode = ?", (episode,))
         if why != "replaced":
             settle_up(tx, tx.execute(_DELETED, (outcome,)).fetchall(), forgotten=why == "forgotten")
 
     def on_case_gone(self, tx: Connection, cases: Sequence[int], why: WhyGone) -> None:
-        """Blank what worked instead according to these cases; if a case is lost, only when no episode verifies it any more."""
+        """Blank what worked instead where it is from these cases; from lost ones only if neither set aside nor verified."""
         where = f"cases_key IN ({KEYS}) {_UNVERIFIED if why == 'lost' else ''}"
         told = fetched_for(tx, f"SELECT DISTINCT namespace, warning FROM failure WHERE {where}", cases)
         if told:
@@ -62,7 +62,7 @@ class Warnings(Observer):
 
 
 def _store(tx: Connection, new: Settlement, blame: Blame, now: Standing) -> None:
-    """Store a failure. It is trusted like a case: no more than its source, what was shown, and the case of what worked."""
+    """Store a failure. It is trusted no more than its source, the cases shown, and the case that says what worked instead."""
     case, instead = None, blame.instead
     if blame.instead_case is not None:
         there = "SELECT key FROM cases WHERE id = ? AND namespace = ? AND hidden = 0"
@@ -82,10 +82,10 @@ def _store(tx: Connection, new: Settlement, blame: Blame, now: Standing) -> None
 
 
 def settle_up(tx: Connection, lost: Sequence[Any], *, forgotten: bool = False) -> None:
-    """Delete what rests on failures that are gone, given as (namespace, warning): a model's advice was made from them.
+    """Delete a model's advice that was made from failures that are gone; ``lost`` are their (namespace, warning).
 
-    What people have decided about a warning goes with its last failure. If that was ``forgotten``, so is what came of the
-    checks of this warning in other episodes.
+    What people have decided about a warning is deleted with its last failure. If that failure is ``forgotten``, the results of
+    the warning's checks in other episodes are deleted, too.
     """
     gone: list[str] = []
     for warning in sorted({(int(namespace), str(name)) for namespace, name in lost}):

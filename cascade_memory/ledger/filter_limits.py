@@ -19,7 +19,7 @@ _EXAMPLE = 'for example {"tool": "search"} or {"$and": [{"tool": "search"}, {"st
 
 
 def plain_filter(where: object) -> dict[str, Any]:
-    """Return a filter as plain dicts, lists and values; raise if it is none, or too large.
+    """Return a filter as plain dicts, lists and values; raise if it is no filter, or too large.
 
     >>> plain_filter({"$or": ({"tool": "search"}, {"steps": {"$in": (1, 2)}})})
     {'$or': [{'tool': 'search'}, {'steps': {'$in': [1, 2]}}]}
@@ -28,7 +28,7 @@ def plain_filter(where: object) -> dict[str, Any]:
 
 
 def plain_value(value: object) -> str | int | float | bool:
-    """Return a value that a filter compares with."""
+    """Return the plain value for a value with which a filter compares; raise if no filter can compare with it."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -44,7 +44,7 @@ def plain_value(value: object) -> str | int | float | bool:
 
 
 class _Reading:
-    """Counts what a filter has while it is read."""
+    """Reads a filter, and counts its conditions, values and characters on the way."""
 
     def __init__(self) -> None:
         self._conditions = self._options = self._chars = 0

@@ -46,7 +46,7 @@ class FieldValue:
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """What is filtered: the table of its metadata, the column there that refers to it, and a query for all its keys."""
+    """A kind of rows to filter: the table of their metadata, the column there that names the row, and a query for all keys."""
 
     fields: str
     ref: str

@@ -88,7 +88,7 @@ def forget(
 
 
 def _forget_texts(connection: Connection, keys: frozenset[int]) -> None:
-    """Delete the solutions of cases from replaced outcomes, which keep theirs for an undo: nobody could name them any more."""
+    """Delete the solutions of cases from replaced outcomes, which keep them for an undo: they could not be found later."""
     texts = f"""SELECT cases.namespace, case_text.solution FROM cases JOIN case_text ON case_text.key = cases.key
       WHERE cases.key IN ({KEYS})"""
     for namespace, text in fetched_for(connection, texts, sorted(keys)):
@@ -117,24 +117,24 @@ def forget_episode(connection: Connection, episode: int, gone: dict[str, int]) -
 
 
 def _add(gone: dict[str, int], more: Mapping[str, int]) -> None:
-    """Add counts; what most memories have none of is named only if there was any."""
+    """Add counts to those in ``gone``; a count of 0 adds no name."""
     for name, count in more.items():
         if count:
             gone[name] = gone.get(name, 0) + count
 
 
 def _instead_of(again: Settlement) -> int:
-    """Return the outcome in whose place another one counts again."""
+    """Return the key of the outcome in whose place an older one counts again; -1 if there is none."""
     taken = None if again.action is None else again.action.takes_back
     return -1 if taken is None or taken.outcome is None else taken.outcome
 
 
 class _NotAsPrepared(Exception):
-    """Rolls a transaction back for which something else had to be prepared."""
+    """Rolls back a transaction if other outcomes than the prepared ones would count again."""
 
 
 class _OnlyPreviewed(Exception):
-    """Rolls a transaction back that was only to show what it would do."""
+    """Rolls back a transaction that was only to show what it would do."""
 
 
 def _ids(connection: Connection, named: Named, keys: Sequence[int]) -> list[str]:
@@ -188,7 +188,7 @@ class SQLForgetting:
         window: int,
         preview: bool = False,
     ) -> Undone:
-        """Delete what a source wrote, and bring back the most valuable cases that had to make room for its own."""
+        """Delete what a source wrote, and bring back the most valuable cases that were evicted to make room for its cases."""
         undoing = Undoing(namespace, max_cases, window)
         prepared = {_instead_of(one): one for one in again}
 
@@ -215,7 +215,7 @@ class SQLForgetting:
             return gone
 
     def forget_name(self, namespace: int) -> bool:
-        """Forget the name of a namespace that was emptied; return False if something has come in since."""
+        """Forget the name of a namespace that was emptied; return False if something was stored in it since."""
         try:
             with self._connections.write(durable=True) as connection:
                 return numbering.forget(connection, namespace)
@@ -223,7 +223,7 @@ class SQLForgetting:
             return False
 
     def names(self, namespace: int, actor: str | None = None) -> int:
-        """Count the entries of the audit log of a namespace that name an actor, or anybody: these stay."""
+        """Count the audit entries of a namespace that name this actor (None: any actor): forgetting does not delete them."""
         of_actor = "kind IN ('quarantine', 'release')"  # their subject is one
         named, values = f"(actor IS NOT NULL OR ({of_actor} AND subject IS NOT NULL))", ()
         if actor is not None:
@@ -233,13 +233,14 @@ class SQLForgetting:
             return int(connection.execute(query, (namespace, *values)).fetchone()[0])
 
     def scrub(self, namespace: int, action: NewAction | None = None) -> tuple[int, str]:
-        """Remove every byte of deleted data from the file; return the log line of the purge, and what is left, or nothing.
+        """Remove every byte of deleted data from the file; return the log line of the purge, and what is left (a text).
 
-        Something is left while another process reads an older state from the write-ahead log, or if the role may not clean.
+        The text is empty if nothing is left. Something is left while another process reads an older state from the write-ahead
+        log, or if the database role has no right to clean.
 
-        The namespace's log of searches is deleted as well: their queries belong to no episode by which one could find them. So
-        are the checks of warnings whose failures are gone: nobody could tell any more whose they were. The notes that say whose
-        data was forgotten go, too.
+        The namespace's log of searches is deleted as well: their queries belong to no episode by which they could be found. The
+        checks of warnings whose failures are gone are also deleted: nobody could say any more whose they were. The notes that
+        say whose data was forgotten are deleted, too.
         """
         with self._connections.write(durable=True) as connection:
             owned.purge(connection, namespace)

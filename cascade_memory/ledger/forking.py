@@ -72,7 +72,7 @@ def give_way() -> None:
 
 
 def let_go_of_inherited(path: str | None) -> None:
-    """Close what the parent process left open here, before the first ledger is opened in this process."""
+    """Close connections inherited from the parent process, before a ledger is opened; raise if this one was in use then."""
     while _inherited:
         place, connections, quiet = _inherited.pop()
         if not quiet:
@@ -89,7 +89,7 @@ def let_go_of_inherited(path: str | None) -> None:
 
 
 def _insist(step: Callable[[], object]) -> None:
-    """Do a step whatever interrupts it. Python ignores what is raised around a fork, and leaves the rest of the work undone."""
+    """Try a step again if something interrupts it: around a fork, Python ignores exceptions, and the rest would be left out."""
     for _ in range(_OFTEN):
         try:
             step()

@@ -27,7 +27,7 @@ _SELECT = f"""SELECT {FEEDBACK_COLUMNS}, outcome.value, episode.arm, episode.hol
 
 
 class SQLInsight:
-    """Reads only."""
+    """Reads statistics about the content and the outcomes; writes nothing."""
 
     def __init__(self, connections: Database) -> None:
         self._connections = connections
@@ -83,7 +83,7 @@ class SQLInsight:
             return [(row[0], bool(row[1])) for row in rows]
 
     def judged(self, namespace: int | None) -> Iterator[Judged]:
-        """Yield the episodes judged by anybody but the agent, oldest first; proposals had no recall and are left out."""
+        """Yield the episodes judged by anybody but the agent, oldest first; those without a recall (proposals) are left out."""
         where, values = given({"outcome.namespace": namespace})
         with self._connections.read() as connection:
             kept: dict[int, int] = {}

@@ -45,7 +45,7 @@ class Words(NamedTuple):
         return cls(Counter(_WORD.findall(solution.casefold())), frozenset(_WORD.findall(task.casefold())))
 
     def beyond(self, other: Words) -> Counter[str] | None:
-        """Return the counts without what the task names and the other solution does not have; None if too little is left."""
+        """Return the counts without the words of the task that the other solution lacks; None if too few words are left."""
         names = self.named - other.counts.keys()
         rest = Counter({word: count for word, count in self.counts.items() if word not in names})
         return rest if len(rest) > _LEFT * len(self.counts) else None
@@ -54,8 +54,8 @@ class Words(NamedTuple):
 def likeness(one: Words, other: Words) -> float:
     """Return the cosine of the word counts of two solutions: 1 for the same words, 0 if they share none.
 
-    Whoever adapts a solution replaces what its task names by what the new task names. So such words do not count, unless they
-    are most of a solution: what is left of "open the door" would be like anything.
+    To adapt a solution to a new task, one replaces the names of its own task by those of the new task. So these words do not
+    count, unless they make up most of a solution: the rest of "open the door" would be like anything.
 
     >>> likeness(Words.of("restart printer-7, then clean it", "printer-7 jams"),
     ...          Words.of("restart router-12, then clean it", "router-12 hums"))
@@ -160,7 +160,7 @@ class SQLLessons:
 
 
 def votes_of(connection: Connection, namespace: int, limit: int) -> list[_Vote]:
-    """Read them; those in rows that cannot be read are missing."""
+    """Return what ``SQLLessons.votes`` returns, inside a transaction; rows that cannot be read are left out."""
     last, values = _last(namespace, limit)
     rows = connection.execute(
         f"""SELECT candidates, numbers, agreement FROM recall
@@ -171,7 +171,7 @@ def votes_of(connection: Connection, namespace: int, limit: int) -> list[_Vote]:
 
 
 def _of_outcome(connection: Connection, outcome: int, shadow: str | None) -> list[Feedback]:
-    """Return one entry per recall of the episode; its recalls share the credit.
+    """Return the lessons of one outcome: one per recall of its episode; the recalls share the credit.
 
     With ``shadow``, return the recalls that this shadow policy saw, as it saw them.
     """
@@ -202,7 +202,7 @@ def _of_outcome(connection: Connection, outcome: int, shadow: str | None) -> lis
 
 
 def _descent(connection: Connection, retained: Sequence[Any], lesson: Feedback, candidates: bytes) -> tuple[int, int] | None:
-    """Find the shown solution from which a retained one was made: the one most like it, if that is like enough."""
+    """Find the shown solution from which the retained one was made: the most similar one, if it is similar enough."""
     if not lesson.shown or not len(lesson.chosen):
         return None
     child, made = _words(retained)
@@ -283,7 +283,7 @@ def _vote(row: tuple[bytes, bytes, bytes]) -> _Vote:
 
 
 def _boundary(connection: Connection, namespace: int, keep: int) -> int:
-    """Return the key of the last outcome that is older than the last ``keep`` outcomes and than all that are learned from."""
+    """Return the key of the last outcome before the last ``keep`` outcomes, and before the last ``keep`` to learn from."""
     last = connection.execute(
         "SELECT key FROM outcome WHERE namespace = ? AND withdrawn_at IS NULL ORDER BY key DESC LIMIT 1 OFFSET ?",
         (namespace, keep),

@@ -75,12 +75,12 @@ class SQLMaintenance:
             return summary(done)
 
     def audit_log(self) -> tuple[bool, str]:
-        """Return whether each entry of the audit log fits the one before it, and a sentence that says so or names the first."""
+        """Return whether each audit entry fits the one before, and a sentence that says so or names the first that does not."""
         with self._connections.read() as connection:
             return audit_chain.verdict(connection)
 
     def seal_audit_log(self) -> str:
-        """Let each entry of the audit log fit the one before it again, and note that; return a sentence."""
+        """Compute digests again, so that each audit entry fits the one before it; note that, and return a sentence about it."""
         with self._connections.write(durable=True) as connection:
             return audit_chain.seal_again(connection)
 
@@ -118,7 +118,8 @@ class SQLMaintenance:
     def replace_vectors(self, embed: Callable[[Sequence[str]], Mapping[str, NDArray[np.float32]]], embedder: str) -> int:
         """Give every query its new vector, store the embedder's name, and delete the facts about mirrors: all or nothing.
 
-        Queries that other processes add meanwhile are embedded here while they wait; after that those processes are refused.
+        Queries that other processes have added shortly before are embedded here while those processes wait with their writes;
+        afterwards their writes are refused.
         Return the number of cases.
         """
         with self._connections.write(durable=True) as connection:
@@ -139,7 +140,7 @@ class SQLiteMaintenance(SQLMaintenance):
     def integrity(self) -> str:
         """Return SQLite's own verdict on the file: ``ok`` or what is wrong.
 
-        An index that does not fit its table is wrong too: what is searched by it would not be what a look at each row finds.
+        An index that does not fit its table is wrong, too: a search by the index would find other rows than a full scan.
         """
         with self._connections.read() as connection:
             return str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])

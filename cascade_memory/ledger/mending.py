@@ -108,7 +108,7 @@ def _belonging(connection: Connection, key: int, row: Mapping[str, Any]) -> tupl
 
 
 def _counts(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return replacements for impossible counts and times: the values of a new case. What nobody was to see stays so."""
+    """Return replacements for impossible values: those of a new case. A case is hidden if it is unclear whether it was."""
     fixed: dict[str, Any] = {}
     if not (rules.is_good(CASES.check_values, row, _COUNTS) and rules.is_good(rules.counts, row)):
         fixed.update(copies=1, shown=0, succeeded=0.0, novelty=1.0)
@@ -235,7 +235,7 @@ def _meta(connection: Connection, key: Any, embed: Embed) -> str:
 
 
 def _sequence(connection: Connection, key: Any, embed: Embed) -> str:
-    """Let the next row of a table get the key after the last one."""
+    """Mend the counter of a table's keys, so that the next row gets the key after the last one."""
     del embed
     assert isinstance(connection, sqlite3.Connection)  # only SQLite has this table
     if key in sequences.KEYS:

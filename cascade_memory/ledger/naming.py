@@ -33,8 +33,8 @@ Naming = Callable[[Connection], "Named"]
 class Named:
     """Keys of what is to be forgotten. Each ``matching`` case is deleted, or gets another source.
 
-    ``outcomes`` belong to episodes of others; ``reopened`` are those of these episodes for which such an outcome counts.
-    ``verified`` are the cases that an older outcome verifies which counts again. ``decisions`` are ids in the audit log.
+    ``outcomes`` are outcomes on episodes of others; ``reopened`` are the episodes for which one of these outcomes counts now.
+    ``verified`` are the cases verified by older outcomes that count again. ``decisions`` are ids in the audit log.
     """
 
     cases: frozenset[int] = frozenset()
@@ -57,7 +57,7 @@ def by_ids(connection: Connection, keys: Sequence[int]) -> Named:
 
 
 def by_where(connection: Connection, namespace: int, where: object) -> Named:
-    """Name everything with matching metadata: episodes, open or not, and additions by hand."""
+    """Name everything with matching metadata: cases, episodes (open or not), and additions by hand."""
 
     def matching(of: Filtered) -> frozenset[int]:
         return frozenset(key for (key,) in connection.execute(*compile_where(where, namespace, of)))
@@ -80,9 +80,9 @@ def by_episode(connection: Connection, episode_id: str) -> Named:
 
 
 def by_source(connection: Connection, namespace: int, wanted: Wanted) -> Named:
-    """Name what a source asked, reported, added and decided, and the cases that it made first.
+    """Name what a source asked, reported, added and decided, and the cases that it was the first to make.
 
-    An episode that somebody else judged, a person who is named, stays with that verdict.
+    An episode that another person has judged, and whose verdict names that person, stays, together with the verdict.
     """
 
     def keys(table: str, moment: str) -> frozenset[int]:
@@ -110,7 +110,7 @@ def by_source(connection: Connection, namespace: int, wanted: Wanted) -> Named:
 
 
 def _may_be_of(table: Table, wanted: Wanted) -> bool:
-    """Say whether a row of a capability's table says all that is asked: who wrote it, through which door, and when."""
+    """Say whether a capability's table has what is asked for: the actor and, if they are asked for, channel, trust and time."""
     asked = [("actor", True), ("channel", wanted.channel is not None), ("trust", wanted.trust is not None)]
     asked.append((table.dated or "", wanted.since is not None or wanted.until is not None))
     return all(name in table.names for name, is_asked in asked if is_asked)

@@ -41,14 +41,14 @@ def ever(connection: Connection) -> int:
 
 
 def check(connection: Connection, *numbers: int) -> None:
-    """Raise if a number has no name any more. PostgreSQL checks its references when they are written."""
+    """Raise if a number has no name any more; in PostgreSQL do nothing, since it checks references when they are written."""
     for number in numbers if isinstance(connection, sqlite3.Connection) else ():
         if connection.execute("SELECT 1 FROM namespace WHERE id = ?", (number,)).fetchone() is None:
             raise NamespaceForgotten.now()
 
 
 def forget(connection: Connection, number: int) -> bool:
-    """Forget the name of a namespace, inside a transaction that writes; return False if anything is left in it."""
+    """Forget the name of a namespace, inside a transaction that writes; return False if anything is left in the namespace."""
     connection.execute("DELETE FROM recall WHERE namespace = ? AND kind = 'search'", (number,))
     if not owned.is_empty(connection, number):
         return False

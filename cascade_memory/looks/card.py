@@ -1,4 +1,4 @@
-"""The look of objects in a notebook: one card, whose style concerns nothing else on the page, and whose texts are escaped.
+"""The look of objects in a notebook: one card, whose style affects nothing else on the page, and whose texts are escaped.
 
 Texts of cases cannot be trusted: each text goes through ``_escaped`` or ``_prose``.
 """
@@ -79,7 +79,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A table; ``numbers`` are the columns whose cells stand to the right."""
+    """A table; ``numbers`` are the columns whose cells are aligned to the right."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -125,13 +125,13 @@ class Notes:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Panels of curves beside each other, or below each other where the page is narrow. Words say what they show."""
+    """Panels of curves, side by side or, on a narrow page, one below the other; each with a text that says what it shows."""
 
     panels: Sequence[Panel]
     height: float = 210.0
 
     def html(self) -> str:
-        """Render the panels; the words are for readers who cannot see them, and for pages that drop the picture."""
+        """Render the panels; their texts are for readers who cannot see the curves, and for pages that drop the picture."""
         drawn = "".join(
             f"<div><b>{_escaped(panel.title)}</b>{svg(panel, self.height)}"
             f'<span class="cm-said">{_escaped(panel.words)}</span></div>'
@@ -165,7 +165,7 @@ class Card:
 
 
 def _style(body: str) -> str:
-    """Return the rules and the variables that a body needs; each rule is stronger than those of a notebook for tables."""
+    """Return the CSS rules and variables that a body needs; each rule overrides the notebook's own rules for tables."""
     own = ".cascade-memory.cascade-memory"
     needed = {selector: rule for selector, rule in _STYLE.items() if _needs(body, selector)}
     rules = "".join(f"{_within(own, selector)}{{{rule}}}" for selector, rule in needed.items())
@@ -179,7 +179,7 @@ def _within(own: str, selector: str) -> str:
 
 
 def _needs(body: str, selector: str) -> bool:
-    """Say whether any element that a selector begins with is there."""
+    """Say whether a body contains an element that the beginning of a selector names."""
     first = selector.split(",")[0].split(" ")[0].split(">")[0].split(":")[0]
     return not first or (f"{first[1:]}" in body if first.startswith(".") else f"<{first}" in body)
 

@@ -25,7 +25,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Curves with common axes. ``shares`` are between 0 and 1 and shown in percent; ``words`` say what can be seen."""
+    """Curves with common axes. ``shares``: the values are from 0 to 1 and shown in percent. ``words`` say what can be seen."""
 
     title: str
     below: str  # the name of the x axis
@@ -49,7 +49,7 @@ def window_for(wanted: int, values: int) -> int:
 
 
 def moving_mean(values: Sequence[float], window: int) -> Iterator[float]:
-    """Yield the mean of the last ``window`` values; it begins where there are that many, so it has no jumps at its start.
+    """Yield the mean of the last ``window`` values. It begins at the first full window, so it does not jump at its start.
 
     >>> list(moving_mean([0.0, 1.0, 1.0, 0.0], 2))
     [0.5, 1.0, 0.5]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Move places apart until neighbours are a gap apart, as little as possible, within the bounds if there is room.
+    """Move places apart as little as possible, until neighbours are a gap apart; the gap shrinks if the bounds are too narrow.
 
     >>> spread([5.0, 5.0, 0.0], 1.0, 0.0, 10.0)
     [4.5, 5.5, 0.0]

@@ -47,7 +47,7 @@ _WAY = 14  # points from the end of a line to its name
 
 
 def need_matplotlib(what: str) -> None:
-    """Raise an error that says what to install if matplotlib is missing."""
+    """Raise an error if matplotlib is missing; the message says what to install."""
     try:
         import matplotlib as _  # noqa: F401
     except ImportError as error:
@@ -56,7 +56,7 @@ def need_matplotlib(what: str) -> None:
 
 @contextmanager
 def styled(size: float = 10, **more: Any) -> Generator[None, None, None]:
-    """Draw in the style of this package; ``size`` is that of the letters, in points."""
+    """Draw in the style of this package; ``size`` is the font size in points."""
     import matplotlib as mpl
     from matplotlib import font_manager
 
@@ -68,7 +68,7 @@ def styled(size: float = 10, **more: Any) -> Generator[None, None, None]:
 
 
 def new_figure(width: float, height: float) -> Any:
-    """Create a figure of so many inches that leaves room for what stands outside its axes."""
+    """Create a figure with its size in inches; it leaves room for what stands outside its axes."""
     from matplotlib.figure import Figure
 
     figure: Any = Figure(figsize=(width, height), layout="constrained")
@@ -86,7 +86,7 @@ class End:
 
 
 class EndNames:
-    """The names to the right of some axes, each at the end of its line, or as near as the others let it be."""
+    """The names to the right of some axes, each at the end of its line, or as near to that as the other names allow."""
 
     def __init__(self, axes: Any, ends: Sequence[End], size: float) -> None:
         self._axes, self._ends, self._size = axes, ends, size
@@ -108,7 +108,7 @@ class EndNames:
         )
 
     def settle(self) -> None:
-        """Move the names apart, and draw a thin line from each to its own; the layout of the figure must be known."""
+        """Move the names apart, and draw a thin line from the end of each curve to its name; the layout must be done before."""
         box = self._axes.get_window_extent()
         points = 72 / self._axes.figure.dpi
         heights = [points * self._axes.transData.transform((0, end.y))[1] for end in self._ends]
@@ -131,7 +131,7 @@ class EndNames:
 
 
 def saved(figure: Any, names: Sequence[EndNames], target: Path | io.StringIO | io.BytesIO, **how: Any) -> None:
-    """Settle the names and write the figure. Letters that the font lacks are no warning: only a PNG shows boxes for them."""
+    """Move the names apart and write the figure; for letters that the font lacks, nothing warns, and only a PNG shows boxes."""
     with quiet():
         settled(figure, names)
         figure.savefig(target, **how)
@@ -158,7 +158,7 @@ _LETTERS = 10.0
 
 
 def figure_of(panels: Sequence[Panel], what: str, width: float = _WIDTH) -> Any:
-    """Draw panels beside each other; ``what`` needs matplotlib, and says so if it is missing."""
+    """Draw panels beside each other; the error that matplotlib is missing names ``what`` as that which needs it."""
     need_matplotlib(what)
     with styled(_LETTERS), quiet():
         figure = new_figure(width * len(panels), _HEIGHT)

@@ -17,7 +17,7 @@ _DASHES = {"-": "", "--": "7 4", ":": "2 3", "-.": "8 3 2 3"}
 
 
 def svg(panel: Panel, height: float = 210.0) -> str:
-    """Draw a panel; the names of its curves stand at their ends. A page needs the variables of the palette.
+    """Draw a panel; the names of its curves stand at their ends. The page must declare the CSS variables of the palette.
 
     >>> from cascade_memory.looks.palette import looks
     >>> curve = Curve("CASCADE", [(1, 0.2), (2, 0.8)], looks(["CASCADE"])["CASCADE"])

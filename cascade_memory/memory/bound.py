@@ -1,4 +1,4 @@
-"""What a memory and its nouns have in common: the engine, the user's defaults, and who acts where."""
+"""What a memory and its nouns (``memory.cases`` and the like) share: the engine, the user's defaults, and who acts where."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _OURS = {
 
 
 class Rewarding(NamedTuple):
-    """How a recall finds the memory that takes its reward. It keeps no memory open that nobody else holds."""
+    """Lets a recall find the memory that takes its reward. The reference is weak, so it does not keep a memory open."""
 
     opened: Callable[[], Bound | None]  # a weak reference
     actor: str | None
@@ -81,13 +81,13 @@ class Rewarding(NamedTuple):
     namespace: str
 
     def __call__(self) -> Any:
-        """Return the memory, acting as it did when it recalled; None if it is gone."""
+        """Return the memory, with the actor, channel and namespace of the recall; None if the memory no longer exists."""
         memory: Any = self.opened()
         return None if memory is None else memory.acting(actor=self.actor, channel=self.channel, namespace=self.namespace)
 
 
 class Bound:
-    """Holds an engine, which others may share, the defaults of one user, and in whose name and where it acts."""
+    """Holds an engine (which others may share), the defaults of one user, and the actor, channel and namespace of its calls."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class Bound:
 
     @classmethod
     def _of(cls, other: Bound) -> Self:
-        """Return one of this class that acts like another one, in the same open memory."""
+        """Return an object of this class that acts like another ``Bound``, with the same engine, defaults and actor."""
         bound = object.__new__(cls)
         vars(bound).update(vars(other))
         bound._opened_as = other._first
@@ -152,7 +152,7 @@ class Bound:
         return self if self._opened_as is None else self._opened_as
 
     def _caught_up(self, episode_id: str | None = None, *, thread: str | None = None) -> Engine:
-        """Return the engine when pending recalls are on disk: those of an episode, of a conversation, or all of them."""
+        """Wait until pending recalls (of an episode, of a conversation, or all) are on disk, and return the engine."""
         engine = self._open()
         engine.recording.wait_for(episode_id, thread=thread)
         return engine
@@ -161,7 +161,7 @@ class Bound:
         return self._engine.namespace_id(self._namespace)
 
     def _who(self, record: Incoming | None = None) -> str | None:
-        """Return who does something. A name that was given later than the memory's own must not hold a secret."""
+        """Return the actor. With a ``record``, a name that was given later than the memory's own must not hold a secret."""
         if record is None or self._actor is self._own_actor:
             return self._actor
         return record.name(self._actor, "actor")
@@ -170,7 +170,7 @@ class Bound:
         return ByWhom(self._who(record), self._channel)
 
     def _new_in(self, record: Incoming | None = None) -> str:
-        """Return the namespace of something that is about to be stored; the name of a new one must not hold a secret."""
+        """Return the namespace of something that is about to be stored; the name of a new namespace must not hold a secret."""
         if self._namespace is self._own_namespace:
             return self._namespace
         record = record or self._engine.parts.door.record()
@@ -188,7 +188,7 @@ class Bound:
         search: bool = False,
         min_trust: object = None,
     ) -> RecallRequest:
-        """Check what a recall or a search asks for in an open memory; the defaults fill the rest."""
+        """Check the arguments of a recall or a search in an open memory, and complete them with the memory's defaults."""
         record, unclean = self._open().parts.door.record(episode_id), None
         try:
             if where is not None:
@@ -245,7 +245,7 @@ class Bound:
         return failed
 
     def _with_ticket(self, found: Recall, tickets: Tickets, *, named: bool) -> Recall:
-        """Return a recall with its ticket. If none can be made, the recall goes on without, and the failure is counted.
+        """Return a recall with its ticket. If no ticket can be made, return the recall without one, and count the failure.
 
         ``named``: the caller has named the episode, so another recall may have opened it.
         """
@@ -336,14 +336,14 @@ class Bound:
         return found if found is not None and found.namespace == self._namespace else None
 
     def _known(self, episode_id: str) -> Episode:
-        """Return an episode of this namespace, or raise."""
+        """Return an episode of this namespace; raise ``UnknownEpisode``."""
         found = self._episode(episode_id)
         if found is None:
             raise UnknownEpisode(f"there is no episode {episode_id!r} in namespace {self._namespace!r}")
         return found
 
     def _case(self, case_id: object) -> Case:
-        """Return a case of this namespace, or raise."""
+        """Return a case of this namespace; raise ``UnknownCase``."""
         found = self._open().parts.ledger.cases.by_id([case_id := check_id(case_id, "case_id")], self._namespace_id())
         if not found:
             raise UnknownCase(f"there is no case {case_id!r} in namespace {self._namespace!r}")
@@ -373,7 +373,7 @@ def stored_at(engine: Engine) -> str:
 
 
 def warned(found: Recall) -> Recall:
-    """Warn if a recall failed, or was not written down; called where the caller waits, so that the warning names that line."""
+    """Warn if a recall failed or was not stored. Runs on the caller's thread, so that the warning names the caller's line."""
     if found.error is not None:
         made = found.cases or found.abstained
         failed, going_on = ("store a recall", "") if made else ("recall", "; going on without cases")

@@ -1,4 +1,4 @@
-"""The base class of ``memory.<name>`` of a capability: what its verbs may use of a memory."""
+"""The base class for the ``memory.<name>`` of a capability (see ``cascade_memory.capabilities``): what its methods may use."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from cascade_memory.memory.bound import Bound
 
 
 class Capable(Bound):
-    """A noun whose rows stand in tables of its own.
+    """A noun (``memory.<name>``) that keeps its rows in tables of its own.
 
-    Decorate the class with ``explained``, so that its verbs explain rows that somebody has edited. Statements are written for
-    SQLite, with a question mark for each parameter; a database runs a translation.
+    Decorate the class with ``explained``, so that its methods raise a clear error if a row was edited and cannot be used.
+    Statements are written for SQLite, with a question mark for each parameter; PostgreSQL runs a translation.
     """
 
     def _reading(self) -> AbstractContextManager[Connection]:
-        """Return a block in which statements may read; all that was acknowledged before is there."""
+        """Return a block in which statements may read; they see everything that was acknowledged before."""
         self._caught_up()
         return self._database().read()
 
@@ -43,7 +43,7 @@ class Capable(Bound):
     def _said(self, text: object, name: str, limit: int) -> str:
         """Check a text that somebody gives; return it as it may be stored, with placeholders for secrets.
 
-        A placeholder may be longer than its secret, so what is beyond the limit then is cut off.
+        A placeholder may be longer than its secret. A text that exceeds the limit because of this is cut off.
         """
         return self._open().parts.door.record().text(check_text(text, name, limit))[:limit]
 
@@ -56,9 +56,9 @@ class Capable(Bound):
         return check_whole(limit, "limit", 1)
 
     def _fitting(self, table: Table, rows: Iterable[Sequence[Any]], columns: Sequence[str]) -> list[dict[str, Any]]:
-        """Return rows that were read, as mappings, without those that somebody has edited so that they break a rule.
+        """Return rows that were read, as mappings; leave out rows that break a rule because somebody has edited them.
 
-        ``columns`` are the names of what was read; those that the table has are checked by its rules.
+        ``columns`` are the names of the columns that were read. The rules of the table are applied to the columns that it has.
         """
 
         def read(row: Sequence[Any]) -> dict[str, Any]:
@@ -69,7 +69,7 @@ class Capable(Bound):
         return usable(rows, read)
 
     def _actor_now(self) -> str | None:
-        """Return who acts; a name that holds a secret is refused."""
+        """Return the actor. A name other than the one that the memory was opened with is refused if it holds a secret."""
         return self._who(self._open().parts.door.record())
 
     def _key(self, tx: Connection, table: str, one: str, what: str, unknown: type[CascadeError]) -> int:

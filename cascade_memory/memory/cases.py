@@ -1,4 +1,4 @@
-"""``memory.cases``: what is stored, to look at, to filter, and to decide about."""
+"""``memory.cases``: the stored cases, to look at, to filter, and to pin, hide or bring back."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class Cases(Bound):
     """The cases of a namespace.
 
     Lists are read page by page, and hold neither a connection nor a state of the database between two pages: others can add,
-    reward and forget meanwhile. What they add or forget is seen or not, depending on when; nothing is returned twice.
+    reward and forget meanwhile. Whether a list has a case that is added or forgotten meanwhile depends on the moment.
+    No case is returned twice.
     """
 
     def all(
@@ -47,10 +48,10 @@ class Cases(Bound):
 
         Args:
             where: A metadata filter that the cases must match, with Chroma's operators, as in ``recall``.
-            by_actor: Only cases that this actor made first; "" for those of nobody named.
-            by_channel: Only cases that came through this channel first: "python", "langchain", "llama_index", "mcp", "cli",
+            by_actor: Only cases that this actor was the first to make; "": only cases that were first made without an actor.
+            by_channel: Only cases that first came through this channel: "python", "langchain", "llama_index", "mcp", "cli",
                 "inspector" or "import".
-            since: Only cases stored at this moment or later: seconds since 1970, a ``datetime``, a ``timedelta`` (so long
+            since: Only cases stored at this moment or later: seconds since 1970, a ``datetime``, a ``timedelta`` (that long
                 ago), or a text such as "2026-11-24" or "7d".
             until: Only cases stored before this moment.
             trust: Only cases that are trusted exactly like this source, such as "agent" or "human".
@@ -113,7 +114,7 @@ class Cases(Bound):
         where: Mapping[str, Any] | None = None,
         min_trust: str | None = None,
     ) -> Recall:
-        """Return the most similar cases, without the learned ranking. It opens no episode; the log calls it a search."""
+        """Return the most similar cases, without the learned ranking. Opens no episode; the ledger records a search."""
         return self._asked(query, k=k, where=where, search=True, min_trust=min_trust)
 
     def page(
@@ -133,14 +134,14 @@ class Cases(Bound):
         Args:
             search: Words that must all occur in the task or in the beginning of the solution (or the id of a case).
             sort: "newest", "oldest", "shown" (most often first), "successes" (the sum of the rewards when it was shown), or
-                "use" (how new a case was when it was stored, times how often it was right: what eviction goes by, too).
-            source: Only cases that this source has verified first.
+                "use" (how novel a case was when it was stored, times how often it was right; eviction uses this as well).
+            source: Only cases that were first verified by this source.
             where: A metadata filter, with Chroma's operators.
             state: "pinned" or "hidden": only such cases.
             after: The ``after`` of the page before.
             limit: The greatest number of cases on the page.
-            order: What ``order`` returned a moment ago, so that all cases need not be read and sorted for each page;
-                used where there is no other filter.
+            order: What ``order`` returned a moment ago, so that all cases need not be read and sorted for each page.
+                It is used only if there is no other filter.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
@@ -171,7 +172,7 @@ class Cases(Bound):
         return Page(items=items, after=place_after(pairs[limit - 1]) if len(pairs) > limit else None)
 
     def order(self, sort: Sort) -> CaseOrder:
-        """Return all cases in an order by their use, for ``page(order=...)``: it reads a few numbers of each case."""
+        """Return all cases in the order of ``sort``, for ``page(order=...)``. Only a few numbers of each case are read."""
         sort = _check_sort(sort)
         return CaseOrder.of(self._open().parts.ledger.viewing.use(self._namespace_id()), sort)
 
@@ -215,7 +216,7 @@ class Cases(Bound):
     # -- what people decide ----------------------------------------------------------------------------------------------
 
     def pin(self, case_id: str) -> bool:
-        """Keep a case whatever happens: ``max_cases`` never evicts it, and it never expires. Return whether that is new.
+        """Keep a case: ``max_cases`` never evicts it, and it never expires. Return False if it was pinned already.
 
         ``forget`` and ``correct`` still remove it. Pinned cases count towards ``max_cases``, so others make room for them.
         """
@@ -226,10 +227,10 @@ class Cases(Bound):
         return self._flag("unpin", case_id)
 
     def hide(self, case_id: str) -> bool:
-        """Never show a case: no recall and no search returns it or counts it as a candidate. Return whether that is new.
+        """Never show a case: no recall or search returns it or has it as a candidate. Return False if it was hidden already.
 
-        It is still listed and exported, neither evicted nor expired, and does not count towards ``max_cases``. If agents
-        succeed with the same solution of the same task again, it stays hidden. ``unhide`` shows it again.
+        It is still listed and exported. It is not evicted, does not expire, and does not count towards ``max_cases``. If agents
+        succeed with the same solution of the same task again, the case stays hidden. ``unhide`` shows it again.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
@@ -244,9 +245,9 @@ class Cases(Bound):
         return self._flag("hide", case_id)
 
     def unhide(self, case_id: str) -> bool:
-        """Show a case again that a person has hidden; return whether one had.
+        """Show a case again that a person has hidden; return whether a person had hidden it.
 
-        A case of an actor in quarantine stays out: ``release`` the actor, or ``pin`` the case.
+        A case of an actor in quarantine is still not shown: ``release`` the actor, or ``pin`` the case.
         """
         return self._flag("unhide", case_id)
 
@@ -260,20 +261,20 @@ class Cases(Bound):
     # -- what was set aside ----------------------------------------------------------------------------------------------
 
     def expired(self, *, why: str = "expired") -> list[ExpiredCase]:
-        """Return the cases that were set aside and can still be brought back, oldest first.
+        """Return the cases that expired or were evicted and can still be brought back, oldest first.
 
         Args:
-            why: "expired": they were not verified within the memory's ``ttl``. "evicted": they had to make room, because there
-                were more than ``max_cases``; the last ``max_cases`` of these are kept.
+            why: "expired": they were not verified within the memory's ``ttl``. "evicted": they were removed because there were
+                more than ``max_cases``; the last ``max_cases`` of these are kept.
         """
         engine = self._open()
         return engine.parts.ledger.expiry.expired(engine.namespace_id(self._namespace), check_why(why))
 
     def bring_back(self, case_ids: str | Iterable[str] | None = None) -> list[str]:
-        """Turn cases that were set aside back into cases that count as verified now; return their ids.
+        """Bring back cases that expired or were evicted; they count as verified now. Return their ids.
 
-        Without ids, all that expired come back. Cases that had to make room come back only by their ids, since others may have
-        to make room for them.
+        Without ids, all expired cases come back. Evicted cases come back only by their ids, since other cases may be evicted to
+        make room for them.
 
         >>> import time
         >>> from cascade_memory import CascadeMemory
@@ -292,9 +293,9 @@ class Cases(Bound):
     # -- frames ----------------------------------------------------------------------------------------------------------
 
     def to_pandas(self, *, where: Mapping[str, Any] | None = None) -> Any:
-        """Return the cases of a namespace as a pandas ``DataFrame``, oldest first; ``where`` filters as in ``cases``.
+        """Return the cases of a namespace as a pandas ``DataFrame``, oldest first; ``where`` filters as in ``all``.
 
-        Solutions are texts there (the steps of a trajectory line by line), and metadata are dictionaries.
+        In the frame, solutions are texts (the steps of a trajectory line by line), and metadata are dictionaries.
         """
         return frame_of(self.all(where=where))
 

@@ -99,7 +99,7 @@ def add(
 
 
 def in_namespace(engine: Engine, namespace: str, write: Callable[[int], _T]) -> _T:
-    """Write into a namespace; once more if somebody has just purged it with its name, which then gets a new number."""
+    """Write into a namespace. If it was just purged with its name, try once more: the name then gets a new number."""
     try:
         return write(engine.namespace_state(namespace).namespace_id)
     except NamespaceForgotten:
@@ -112,7 +112,7 @@ def checked_all(
 ) -> list[tuple[str, Solution, dict[str, MetadataValue]]]:
     """Check many cases; if one is invalid, raise an error that gives its position, counted from 1.
 
-    ``admit`` is called with each record: it refuses names that hold what the record announces as a secret.
+    ``admit`` is called with each record. It refuses names that hold a text which the record itself gives as a secret.
     """
     found: list[tuple[str, Solution, dict[str, MetadataValue]]] = []
     for number, case in enumerate(cases, start=1):
@@ -146,7 +146,7 @@ def proposal(
     metadata: Mapping[str, MetadataValue],
     by: ByWhom,
 ) -> RecallRecord:
-    """Return what opens an episode for a task that was solved without a recall; raise if there is no room for it."""
+    """Return the record that opens an episode for a task solved without a recall; raise if there is no room for the episode."""
     engine.parts.ledger.episodes.check_room(
         namespace_id, len(f"{query}{solution_text(solution)}".encode())
     )  # before any work is spent on it
@@ -158,7 +158,7 @@ _STRICTLY = 3  # times that an undo is tried as it was prepared, if its source g
 
 
 class OfSource(NamedTuple):
-    """A source that is to be undone, and what prepares the outcomes that count again then."""
+    """A source that is to be undone, and a function that prepares the outcomes which count again when it is undone."""
 
     wanted: Wanted
     again: Callable[[], Sequence[Settlement]]
@@ -177,7 +177,7 @@ def forget(
     source: OfSource | None = None,
     by: str | None = None,
 ) -> Receipt:
-    """Delete what exactly one of the arguments names, and learn again from what remains; or say what that would delete."""
+    """Delete what exactly one argument names, and learn again from the rest; with ``dry_run``, only say what would go."""
     named = sum([case_ids is not None, where is not None, episode_id is not None, everything, source is not None])
     if named > 1 or not (named or purge):
         raise InvalidInput(
@@ -225,7 +225,7 @@ def forget(
 def _purged(
     engine: Engine, receipt: Receipt, namespace: int, by: str | None, *, everything: bool, actor: str | None
 ) -> Receipt:
-    """Remove every byte of forgotten data, with the name of a namespace that was emptied; complete the receipt."""
+    """Remove every byte of forgotten data, and the name of a namespace that was emptied; complete the receipt."""
     nameless = everything and bool(namespace) and engine.parts.ledger.forgetting.forget_name(namespace)
     left = _purge(engine, namespace, by)
     names = _names_left(engine, namespace, actor, nameless=nameless) if everything or actor else ()
@@ -244,7 +244,7 @@ def _names_left(engine: Engine, namespace: int, actor: str | None, *, nameless: 
 
 
 def _undone(engine: Engine, state: NamespaceState, source: OfSource, action: NewAction, *, preview: bool) -> Undone:
-    """Undo a source. If it goes on meanwhile, what counts again is prepared anew, a few times."""
+    """Undo a source. If it writes more meanwhile, prepare the outcomes that count again once more, a few times at most."""
 
     def undo(*, strict: bool) -> Undone:
         return engine.parts.ledger.forgetting.forget_source(
@@ -305,7 +305,7 @@ def _keys(engine: Engine, ids: Sequence[str], namespace_id: int, namespace: str)
 
 
 def bring_back(engine: Engine, case_ids: str | Iterable[str] | None, *, namespace: str, actor: str | None = None) -> list[str]:
-    """Turn cases that were set aside back into cases: all or none of the named ones; return their ids."""
+    """Bring back expired or evicted cases, either all of the named ones or none; return their ids."""
     ids = None if case_ids is None else _ids(case_ids)
     namespace_id = engine.namespace_id(namespace)
     expiry = engine.parts.ledger.expiry

@@ -94,7 +94,7 @@ class Data(Bound):
                 dump.close()  # with its snapshot, also where a traceback keeps it
 
     def stand_aside(self) -> None:
-        """Leave feeding Chroma to other processes: for one that only looks, while agents come and go."""
+        """Leave feeding Chroma to other processes: for a process that only looks at the memory, while agents come and go."""
         feeder = self._open().feeder
         if feeder is not None:
             feeder.stand_aside()
@@ -102,7 +102,7 @@ class Data(Bound):
     # -- for adapters ----------------------------------------------------------------------------------------------------
 
     def shares_engine_with(self, other: Bound) -> bool:
-        """Say whether both are handles on the same open folder."""
+        """Say whether this memory and another one are handles on the same open folder."""
         return self._engine is other._engine  # pyright: ignore[reportPrivateUsage] - it is of the same class
 
     def note_failure(self, step: str, error: Exception) -> None:
@@ -114,7 +114,7 @@ class Data(Bound):
         return self._open().signing.made(purpose, about, lasts=lasts)
 
     def redeem_code(self, purpose: str, about: Sequence[str], code: object) -> None:
-        """Take a code, once; raise ``TicketRefused`` if it is not good for exactly this."""
+        """Accept a code, only once; raise ``TicketRefused`` if it was not made for exactly this ``purpose`` and ``about``."""
         engine = self._open()
         found = engine.signing.read(purpose, about, code)
         if found is None or not engine.parts.ledger.facts.redeem(found, "", named="this code"):

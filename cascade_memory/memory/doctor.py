@@ -120,7 +120,7 @@ def _clock(engine: Engine) -> Check:
 
 
 def _audit_log(engine: Engine) -> Check:
-    """Check the hash chain; after the repair of rows and of times, since both may change an entry."""
+    """Check the audit log's hash chain. This comes after the repair of rows and times, since both may change an entry."""
     ok, detail = engine.parts.ledger.maintenance.audit_log()
     return Check("audit log", ok, detail, engine.parts.ledger.maintenance.seal_audit_log)
 
@@ -199,7 +199,7 @@ def _chroma(engine: Engine) -> Check:
 
 
 def _counted(ledger: Ledger) -> dict[str, int]:
-    """Return the number of cases by namespace, for those that have any."""
+    """Return the number of cases of each namespace that has any."""
     return {name: count for name, number in ledger.namespaces().items() if (count := ledger.cases.count(number))}
 
 

@@ -1,4 +1,4 @@
-"""How the run of an episode ends: ``reward_fn`` judges it, or it waits, or it is closed without a label."""
+"""Ends the run of an episode: ``reward_fn`` judges it, or the episode waits for a reward, or it is closed without a label."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cascade_memory.memory.verdict import aask, ask, blame, source_of
 
 
 class Ending(Bound):
-    """One episode: found by its id, and brought to its end."""
+    """Methods that find an episode by its id, and that end it."""
 
     def get(self, episode_id: str) -> Episode | None:
         """Return an episode of this memory's namespace; None if it has none with this id.
@@ -37,7 +37,7 @@ class Ending(Bound):
     def conclude(
         self, episode: Episode, *, solution: Solution | Sequence[Any] | None = None, status: str = "ok"
     ) -> float | None:
-        """Do what ``end`` does for an episode that was just read and still takes a verdict."""
+        """Do what ``end`` does, for an episode that was just read and can still be judged."""
         checked = None if solution is None else check_solution(solution)
         value = None
         try:
@@ -79,7 +79,7 @@ class Ending(Bound):
         return await in_reward_thread(functools.partial(self._conclude, episode, value, status, checked))
 
     def abandon(self, episode_id: str) -> None:
-        """Censor an episode if its run may still go on: the run was cancelled, or was never finished."""
+        """Censor an episode if its run may still go on. Called when the run was cancelled, or was left unfinished."""
         found = self._episode(episode_id)
         if found is not None and found.under_way:
             self.discard(episode_id)
@@ -99,7 +99,7 @@ class Ending(Bound):
         solution: Solution | Sequence[Any] | None = None,
         status: str = "ok",
     ) -> bool:
-        """Record how a run ended before anybody has judged it: a later ``reward``, from any process, stores this solution.
+        """Record how a run ended, if nobody has judged it yet: a later ``reward``, from any process, stores this solution.
 
         The status "interrupted" means that the run waits for somebody and will go on. The record survives a killed process.
         If the episode is not open, this method changes nothing and returns False.

@@ -52,9 +52,9 @@ class Episodes(Ending):
         Args:
             status: Only those with this status: "open", "settled" (they have a reward), "censored" or "expired".
             source: Only those with a reward from this source: "host", "human", "env", "judge", "user" or "agent".
-            by_actor: Only those in which this actor asked; "" for those of nobody named.
+            by_actor: Only those in which this actor asked; "": only those without an actor.
             by_channel: Only those that came through this channel.
-            since: Only those that were opened at this moment or later, given as in ``cases``.
+            since: Only those that were opened at this moment or later, given as in ``cases.all``.
             until: Only those that were opened before this moment.
             newest_first: Begin with the episode that was opened last.
 
@@ -96,7 +96,7 @@ class Episodes(Ending):
         after: str | None = None,
         limit: int = 50,
     ) -> Page[Episode]:
-        """Return a page of episodes, newest first, and where the next one begins; the filters are those of ``episodes``."""
+        """Return a page of episodes, newest first, and where the next page begins; the filters are those of ``all``."""
         wanted = None if status is None else check_status(status)
         limit = check_k(limit, "limit")
         found = self._caught_up().parts.ledger.episodes.page(
@@ -172,7 +172,7 @@ class Episodes(Ending):
         )
 
     def _weights(self, namespace: str) -> NDArray[np.floating[Any]] | None:
-        """Return the weights of the signals today, if the namespace is loaded and its ranker can say."""
+        """Return the present weights of the signals; None if the namespace is not loaded or its ranker cannot say them."""
         state = self._open().loaded_state(namespace)
         if state is None or not isinstance(state.policy, SaysWhatItLearned):
             return None
@@ -197,7 +197,7 @@ class Episodes(Ending):
         return viewing.verifications(self._case(cast("str", case_id)).key)
 
     def judged(self) -> list[JudgedEpisode]:
-        """Return all episodes that somebody else than their agent has judged, oldest first, with what was predicted.
+        """Return all episodes that somebody other than their agent has judged, oldest first, with the predicted success.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
@@ -209,7 +209,7 @@ class Episodes(Ending):
         return [JudgedEpisode(reward=one.lesson.reward, showed=one.showed, predicted=float(prediction(one))) for one in found]
 
     def rewards(self) -> list[tuple[float, bool]]:
-        """Return (value, whether a case was shown) for every rewarded episode, in order."""
+        """Return (value, whether a case was shown) for every rewarded episode, oldest first."""
         ledger = self._open().parts.ledger
         return ledger.insight.rewards(self._namespace_id())
 
@@ -224,9 +224,9 @@ class Episodes(Ending):
     # -- ending ----------------------------------------------------------------------------------------------------------
 
     def expire(self, older_than: float | timedelta, *, reported: bool = False) -> int:
-        """Close the open episodes that began longer ago than this (seconds, or a timedelta); return how many were closed.
+        """Close the open episodes that are older than this age (seconds, or a timedelta); return how many were closed.
 
-        With ``reported=True``, also close those that only their agent has judged, and drop that judgement.
+        With ``reported=True``, also close episodes of this age that only their agent has judged, and drop that judgement.
         """
         engine = self._open()
         seconds = check_seconds(older_than)
@@ -242,7 +242,7 @@ class Episodes(Ending):
     # -- for adapters ----------------------------------------------------------------------------------------------------
 
     def begin(self, query: str, **options: Any) -> MakesRecall:
-        """Return how a block recalls when it begins, with these options of ``recall``; they are checked now."""
+        """Return what makes the recall of a ``with`` block when the block begins; the options of ``recall`` are checked now."""
         request = self._request(query, **options)
 
         async def awaited() -> Recall:
@@ -262,7 +262,7 @@ class Episodes(Ending):
         return self._tickets is not None and self._tickets.needed(source, self._channel)
 
     def ticket_of(self, episode_id: str) -> str:
-        """Make a ticket for an episode: for the answer of an agent whose framework has made the recall.
+        """Make a ticket for an episode, to send it with an agent's answer when a framework has made the recall.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing", tickets=True)
@@ -275,5 +275,5 @@ class Episodes(Ending):
         return ticket_of(self._engine, found.id, found.namespace, found.opened_at, self._tickets)
 
     def as_stored(self, query: str, episode_id: str | None = None) -> str:
-        """Return a task as a recall of this memory has it, for an episode: with placeholders instead of secrets."""
+        """Return a task as this memory stores it in a recall for an episode: with placeholders instead of secrets."""
         return self._open().parts.door.record(episode_id).query(query)

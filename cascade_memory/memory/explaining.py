@@ -1,4 +1,4 @@
-"""What a verb cannot read in an edited ledger is said in a sentence, which names the row and the doctor."""
+"""If a method fails because the ledger was edited, the error names the unusable row and the command that repairs it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OTHERS = ("acting", "recall", "search", "reward", "forget", "counting_again", "
 
 
 def explained(memory: _Class) -> _Class:
-    """Let the verbs of a class explain errors that rows are to blame for; a decorator of classes."""
+    """Let the methods of a class explain errors that unusable rows of the ledger cause; a class decorator."""
     for name, verb in inspect.getmembers(memory, inspect.isfunction):
         if not (name.startswith("_") or name in _OTHERS or inspect.iscoroutinefunction(verb)):  # those call the others
             setattr(memory, name, _explained(verb))
@@ -30,7 +30,7 @@ def explained(memory: _Class) -> _Class:
 def explained_rows(memory: Bound, *, but: tuple[type[Exception], ...] = ()) -> Generator[None, None, None]:
     """Turn an error into a ``StoreCorrupt`` that says what to do, if the ledger has a row that cannot be used.
 
-    Any other error stays what it is. Whether there is such a row is only asked when something has failed: reading stays fast.
+    Any other error is raised unchanged. The ledger is searched for such a row only after a failure, so reading stays fast.
     """
     try:
         yield
@@ -51,7 +51,7 @@ def _explain(memory: Bound, error: Exception) -> None:
 
 
 def _unusable(memory: Bound) -> str | None:
-    """Return the first row that cannot be used, in words; None if there is none, or if nobody can tell."""
+    """Describe the first row that cannot be used; return None if there is none, or if this cannot be found out."""
     with contextlib.suppress(Exception):  # what failed first is what is to be said
         ledger = memory._engine.parts.ledger  # pyright: ignore[reportPrivateUsage] - it is of the same class, in words
         return next(iter(ledger.maintenance.faults(1)), None)

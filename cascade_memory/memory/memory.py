@@ -1,4 +1,4 @@
-"""The class with the verbs of an agent. What people look at and decide is at its nouns."""
+"""The class with the methods for agents. The methods for people are those of its nouns, such as ``memory.cases``."""
 
 from __future__ import annotations
 
@@ -62,15 +62,15 @@ class Memory(Bound, Nouns):
         return self._namespace
 
     def acting(self, *, actor: str | None = None, channel: str | None = None, namespace: str | None = None) -> Self:
-        """Return the same memory, acting for somebody, through a door, or in another namespace; what is left out stays.
+        """Return the same memory with another actor, channel or namespace; what is left out stays as it is.
 
-        It is open as long as this memory is, and to close one is to close both.
+        The returned memory is open as long as this one is. Closing one of them closes both.
 
         Args:
             actor: Who asks, rewards, adds and decides: stored with every recall, outcome and case, and in the audit log. Take
                 it from your login or your framework, never from a text.
-            channel: The door through which it comes: "python", "langchain", "llama_index", "mcp", "cli", "inspector".
-            namespace: Whose cases and episodes they are. Namespaces share none.
+            channel: The door through which the calls come: "python", "langchain", "llama_index", "mcp", "cli", "inspector".
+            namespace: The name that says whose cases and episodes these are. Namespaces share neither.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
@@ -112,7 +112,8 @@ class Memory(Bound, Nouns):
             thread_id: The conversation that a new episode belongs to; see ``episodes.latest``.
             metadata: Stored with the episode and with the case that results from it (a user's id, for example), so that
                 ``forget(where=...)`` can find both.
-            min_trust: The least source whose cases are recalled: "judge" leaves out what only a user or an agent has verified.
+            min_trust: The least trusted source whose cases are recalled: "judge" leaves out cases that only a user or an agent
+                has verified.
 
         Returns:
             A ``Recall``: ``.cases`` (none, if none is expected to help), ``.render()``, ``.explain()``, ``.episode_id``, and
@@ -270,7 +271,7 @@ class Memory(Bound, Nouns):
     ) -> float | None:
         """Do what ``end`` does without blocking the event loop; an async ``reward_fn`` runs in this loop.
 
-        If it is cancelled before there is a verdict, so is the run: its episode is censored.
+        If this call is cancelled before there is a verdict, the run counts as cancelled: its episode is censored.
         """
         return await Ending._of(self).aend_run(episode_id, solution, status, follow_up)
 
@@ -363,8 +364,10 @@ class Memory(Bound, Nouns):
                 metadata. A case stays, without that metadata, while another source confirms the same solution of the task.
             episode_id: An episode, and the case that it led to, unless another source confirms that case.
             by_actor: Undo this source: its episodes, the outcomes that it reported, what it added, and the cases that nobody
-                else confirms. The most valuable cases that had to make room since come back. "": whoever was not named.
-            by_channel: Undo what came through this door; with ``by_actor``, ``since`` and ``until`` it narrows down.
+                else confirms. The most valuable cases that were evicted since the source's first one come back. "": what has no
+                actor.
+            by_channel: Undo what came through this channel. With ``by_actor``, ``since`` or ``until`` as well, only
+                what fits all of them is undone.
             since: Undo what came from this moment on (as for ``diff``).
             until: Undo what came before this moment.
             everything: All cases and episodes of the namespace.
@@ -414,7 +417,7 @@ class Memory(Bound, Nouns):
 
     @property
     def cases(self) -> Cases:
-        """What is stored: to list, search, pin and hide."""
+        """The stored cases: to list, search, pin and hide."""
         from cascade_memory.memory.cases import Cases
 
         return Cases._of(self)
@@ -436,7 +439,7 @@ class Memory(Bound, Nouns):
     # -- looking ---------------------------------------------------------------------------------------------------------
 
     def stats(self, *, everywhere: bool = False) -> Stats:
-        """Count the cases, episodes and so on of the namespace in which this memory acts, or of all with ``everywhere``."""
+        """Count the cases, episodes and so on of the memory's namespace, or with ``everywhere`` of all namespaces."""
         from cascade_memory.memory.self_report import stats_of
 
         own = self._namespace == self._own_namespace
@@ -449,10 +452,10 @@ class Memory(Bound, Nouns):
         return health_of(self._open())
 
     def report(self, *, everywhere: bool = False) -> Report:
-        """Measure the memory's worth on its own stream, and say what it has learned.
+        """Measure the memory's worth on its own episodes, and say what it has learned.
 
-        That is: lift, calibration, coverage, what teaches the ranker, and what the shadow would have achieved. Its ``costs``
-        add up what the recalls of this process cost, and its ``alarms`` name actors at whom a person should look.
+        The report has the lift, calibration, coverage, what teaches the ranker, and what the shadow would have achieved. Its
+        ``costs`` add up what the recalls of this process cost. Its ``alarms`` name actors whom a person should check.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
@@ -469,8 +472,8 @@ class Memory(Bound, Nouns):
     def warm(self, *, wait: bool = True) -> None:
         """Load the embedder and the namespace's cases now, instead of at the first recall.
 
-        With ``wait=False`` it returns at once, and a thread loads them if the embedder has a model to load. The MCP server and
-        the middleware do this by themselves.
+        With ``wait=False`` this method returns at once, and a thread loads both if the embedder has a model to load. The MCP
+        server and the middleware call it by themselves.
         """
         warmed(self._open(), self._new_in(), wait=wait)
 
@@ -487,7 +490,7 @@ class Memory(Bound, Nouns):
     if not TYPE_CHECKING:  # type checkers would take every name for one that exists
 
         def __getattr__(self, name: str) -> Any:
-            """Raise with a message that says what to pass, if a framework looks for this, or where the verb is now."""
+            """Raise ``AttributeError``, and say what to pass if a framework wants this name, or which noun has it now."""
             nouns = () if name.startswith("_") else (noun for noun in _NOUNS if hasattr(type(getattr(self, noun)), name))
             at = next((f": memory.{noun}.{name} is it" for noun in nouns), "")
             raise AttributeError(message_for(type(self), name) + at)
@@ -497,7 +500,7 @@ class Memory(Bound, Nouns):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close."""
+        """Close the memory."""
         self.close()
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Reads what is stored page by page: each row comes with its key, and a page goes on after the last key of the one before."""
+"""Reads stored rows page by page: each row comes with its key, and a page begins after the last key of the page before."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PLACE = re.compile(r"(-?\d{1,24}(?:\.\d{1,24})?(?:e[-+]?\d{1,3})?):(\d{1,18})",
 
 
 def through_pages(read: Callable[[int | None], Sequence[tuple[int, T]]]) -> Iterator[T]:
-    """Yield the rows of one page after the other; ``read`` returns the page after a key, empty at the end.
+    """Yield the rows of one page after the other; ``read`` returns the page after a key, and an empty page at the end.
 
     >>> rows = [(1, "a"), (2, "b"), (3, "c")]
     >>> list(through_pages(lambda after: [row for row in rows if row[0] > (after or 0)][:2]))
@@ -30,7 +30,7 @@ def through_pages(read: Callable[[int | None], Sequence[tuple[int, T]]]) -> Iter
 
 
 def page_of(found: Sequence[tuple[int, T]], limit: int) -> Page[T]:
-    """Make a page of the first rows; that there is one more says that another page follows.
+    """Make a page of the first ``limit`` rows. If more rows than these were found, another page follows.
 
     >>> page_of([(7, "a"), (9, "b"), (12, "c")], limit=2)
     Page(items=('a', 'b'), after='0.0:9')
@@ -40,12 +40,12 @@ def page_of(found: Sequence[tuple[int, T]], limit: int) -> Page[T]:
 
 
 def place_after(pair: tuple[float, int]) -> str:
-    """Write where a page goes on: after what is sorted by, and a key."""
+    """Return, as a text, where the next page begins: after a pair of the value that is sorted by, and a key."""
     return f"{pair[0]!r}:{pair[1]}"
 
 
 def place_of(after: str) -> tuple[float, int]:
-    """Read where a page goes on.
+    """Return the pair (value, key) from a text that ``place_after`` has made.
 
     >>> place_of("0.5:12")
     (0.5, 12)

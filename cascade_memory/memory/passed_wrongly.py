@@ -1,6 +1,6 @@
-"""Says what to pass where somebody passes the memory itself: a framework looks for an attribute, and there is none.
+"""Says what to pass instead, if somebody passes the memory itself to a framework, which looks for an attribute it lacks.
 
-The attributes do not exist, so ``hasattr`` and ``dir`` know nothing of them. Only the message is another one.
+The attributes do not exist, so ``hasattr`` and ``dir`` do not find them. Only the message of the ``AttributeError`` differs.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def message_for(owner: type, name: str) -> str:
 
 
 class SaysWhatToPass:
-    """Mixes in the message for instances; classes before it in the order of methods may find the attribute first."""
+    """A mixin: a missing attribute raises ``message_for``. Classes earlier in the method resolution order may find it first."""
 
     def __getattr__(self, name: str) -> Any:
-        """Raise with a message that says what to pass, if a framework looks for this."""
+        """Raise ``AttributeError``; if a framework looks for this name, the message says what to pass."""
         found = getattr(super(), "__getattr__", None)
         if found is None or name in _WANTED:
             raise AttributeError(message_for(type(self), name))
@@ -55,7 +55,7 @@ class SaysWhatToPass:
 
 
 def saying(metaclass: Any) -> Any:
-    """Return a metaclass whose classes say the same, for frameworks that look at the class.
+    """Return a metaclass whose classes raise ``message_for`` as instances do, for frameworks that look at the class.
 
     >>> class CascadeMemory(metaclass=saying(type)): ...
     >>> hasattr(CascadeMemory, "wrap_tool_call")

@@ -1,4 +1,4 @@
-"""What ``all()`` of a noun and the audit log return: rows that are read while somebody iterates, and can be looked at."""
+"""What ``all()`` of a noun and the audit log return: rows that are read during the iteration, and that can be displayed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _COLUMNS = {
 
 
 class Rows(Generic[Row]):
-    """An iterator over rows. Looking at it shows the first of the rows that are left, and takes none away.
+    """An iterator over rows. Displaying it shows the first rows that are left, and consumes none.
 
     >>> rows = Rows("numbers", iter([1, 2, 3]))
     >>> rows
@@ -85,7 +85,7 @@ class Rows(Generic[Row]):
 
 
 def _cells(row: object) -> dict[str, str]:
-    """Return what is shown of a row, by the name of the column."""
+    """Return the cells that are shown of a row, by the name of the column."""
     return {head: _cell(name, getattr(row, name)) for name, head in _COLUMNS.items() if hasattr(row, name)}
 
 

@@ -20,7 +20,7 @@ _REACHABLE = 2.0  # seconds to try to reach a database
 
 
 def stats_of(engine: Engine, name: str, *, everywhere: bool, own: bool) -> Stats:
-    """Count what a namespace holds, or all of them; ``own``: it is the memory's own, which need not exist yet."""
+    """Count what a namespace holds, or all namespaces hold; ``own``: it is the memory's own, and need not exist yet."""
     ledger = engine.parts.ledger
     counts = ledger.insight.counts(None if everywhere else engine.namespace_id(name))
     missing = not everywhere and not own and not engine.namespace_id(name)
@@ -69,7 +69,7 @@ def health_of(engine: Engine) -> Health:
 
 
 def report_on(engine: Engine, name: str, *, everywhere: bool) -> Report:
-    """Measure the worth of a namespace's cases, or of all."""
+    """Measure the worth of the cases of a namespace, or of all namespaces."""
     ledger, insight = engine.parts.ledger, engine.parts.ledger.insight
     warnings = int(insight.counts(None if everywhere else engine.namespace_id(name))["warnings"])
     if everywhere:

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 class NotesFailures(Protocol):
-    """What counts failures that are hidden from the agent."""
+    """An object that counts failures which are hidden from the agent."""
 
     def note_failure(self, step: str, error: Exception) -> None:
-        """Count one."""
+        """Count one failure."""
         ...
 
 
 class EndsEpisodes(Rewardable, Protocol):
-    """What a session asks of the memory that recalled for it."""
+    """What a session needs from the memory that made its recall."""
 
     @property
     def data(self) -> NotesFailures:
@@ -40,7 +40,7 @@ class EndsEpisodes(Rewardable, Protocol):
         ...
 
     async def aend(self, episode_id: str, *, solution: Solution | None = None, status: str = "ok") -> float | None:
-        """Do the same without blocking the event loop."""
+        """Do what ``end`` does without blocking the event loop."""
         ...
 
 
@@ -52,13 +52,13 @@ class MakesRecall(NamedTuple):
 
 
 class Session:
-    """One task. Set ``solution`` when there is one, and ``reward(...)`` when the outcome is known.
+    """One task. Set ``solution`` when there is one, and call ``reward(...)`` when the outcome is known.
 
     The recall is made when the block begins. ``async with`` makes it without blocking the event loop.
 
     If the block ends without a reward, the memory's ``reward_fn`` is asked. Without a verdict the episode stays open with its
     solution, and can be rewarded later by its id. If the block raises, the episode is censored unless ``reward_fn`` gives a
-    verdict; the exception is raised on.
+    verdict; the exception is not suppressed.
     """
 
     solution: Solution | None = None
@@ -69,7 +69,7 @@ class Session:
         self._rewarded = False
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Refuse what a session does not have: the block would end without the solution that was meant.
+        """Refuse an attribute that a session does not have: with a misspelt one, the block would end without its solution.
 
         >>> from cascade_memory import CascadeMemory
         >>> with CascadeMemory(embedder="hashing").episode("cool some mug") as episode:
@@ -149,7 +149,7 @@ class Session:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        """Settle or censor the episode, or leave it open. An exception of the agent is raised on, not one of the memory's."""
+        """Settle or censor the episode, or leave it open. If the block raised, only count a failure of the memory."""
         if self._rewarded or self.recall.error is not None:
             return
         try:
@@ -183,7 +183,7 @@ class Session:
             self._warn_unsolved(value, error)
 
     def _warn_unsolved(self, value: float | None, error: BaseException | None) -> None:
-        """Warn where a forgotten solution was judged: a wrong 0 counts against the cases that were shown."""
+        """Warn if ``reward_fn`` failed an episode without a solution: a wrong 0 counts against the cases that were shown."""
         if value is not None and value <= LOOKS_SOLVED and self.solution is None and error is None:
             about = "set episode.solution before the block ends, or let reward_fn return None for an episode without one"
             warn(f"reward_fn gave {value:g} to an episode without a solution: {about}", UserWarning)

@@ -1,4 +1,4 @@
-"""The records of an export, field by field: what of them is text, and must come in by the door, and what is a name."""
+"""Cleans or searches the records of an export field by field: in texts, secrets become placeholders; names must have none."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class StoredSecret:
 def cleaned(record: dict[str, Any], door: Door, embed: Embed, kept: OpenSecrets) -> dict[str, Any]:
     """Return a record as it may be stored. A task that has changed gets a new vector, if there is a model that makes one.
 
-    What it announces as a secret is ``kept`` for the other records of its episode.
+    ``kept`` remembers what the record gives as a secret, for the other records of its episode.
     """
     clean = door.settled(record, episode_of(record), kept, _passed)
     if clean.get("query") != record.get("query") and record.get("vector"):
@@ -73,8 +73,8 @@ def episode_of(record: Mapping[str, Any]) -> str | None:
 def secrets_in(read: Callable[[], Iterable[Mapping[str, Any]]], known: OpenSecrets) -> Iterator[StoredSecret]:
     """Yield the secrets in the records of an export, which are read twice.
 
-    What a field announces is looked for in its whole record, and what a record of an episode announces in all of them, with
-    what is ``known`` of it: a later call may have announced what an earlier one has stored.
+    What a field gives as a secret is looked for in its whole record. What a record gives as a secret, or what is ``known`` of
+    its episode, is looked for in all records of the episode: an earlier one may hold what only a later one gives as a secret.
     """
     door, kept = Door(), OpenSecrets(most=MANY)
     kept.held.update(known.held)
@@ -96,7 +96,7 @@ def secrets_in(read: Callable[[], Iterable[Mapping[str, Any]]], known: OpenSecre
 
 
 def _heard(record: Mapping[str, Any], door: Door, kept: OpenSecrets) -> Incoming:
-    """Return what knows all that a record, or another one of its episode, announces."""
+    """Return an ``Incoming`` that knows all secrets given in a record and, as far as they are ``kept``, in its episode."""
     incoming = door.record(episode_of(record), kept)
     for name, value in record.items():
         if not _is_name(record, name):
@@ -108,7 +108,7 @@ def _heard(record: Mapping[str, Any], door: Door, kept: OpenSecrets) -> Incoming
 
 
 def _new_in(record: Mapping[str, Any], name: str, value: Any, incoming: Incoming) -> Counter[str]:
-    """Count the secrets of each kind in a field."""
+    """Count the secrets of each kind in a field that have no placeholder yet."""
     if name in ("head", "counts"):  # the beginning of the solution, and names
         return Counter()
     with contextlib.suppress(InvalidInput):  # of a name within it
@@ -118,7 +118,7 @@ def _new_in(record: Mapping[str, Any], name: str, value: Any, incoming: Incoming
 
 
 def set_aside_record(case: ExpiredCase) -> dict[str, Any]:
-    """Return a case that was set aside in the form of a record; an export does not have it."""
+    """Return an expired or evicted case as a record like those of an export, which does not contain such cases."""
     about = {"kind": "expired", "id": case.id, "namespace": case.namespace, "query": case.query}
     if isinstance(case.solution, Trajectory):
         return {**about, "text": case.solution.to_json(), "solution_kind": "trajectory"}
@@ -137,7 +137,7 @@ def _is_name(record: Mapping[str, Any], name: str) -> bool:
 
 
 def _is_solution(record: Mapping[str, Any], name: str) -> bool:
-    """Say whether a field holds a solution: in the record of a case, that of this name is a digest."""
+    """Say whether a field holds a solution; in the record of a case, the field ``solution`` is only a digest."""
     return name == "text" or (name == "solution" and record.get("kind") != "case")
 
 

@@ -19,19 +19,19 @@ _rewards = Workers("cascade-memory-reward", 4 * _MOST)  # separate: a user's fun
 async def in_thread(call: Callable[[], T], *, ends_named: bool = False) -> T:
     """Make a call on a thread and return its result; the call sees the caller's context variables.
 
-    If the waiting task is cancelled, the call goes on, but the episodes that its recalls open are closed; with ``ends_named``
-    also those whose ids the call has chosen.
+    If the waiting task is cancelled, the call goes on, but the episodes that its recalls open are closed. With ``ends_named``,
+    episodes whose ids the call has chosen are closed as well.
     """
     return await _done(_recalls, call, ends_named=ends_named)
 
 
 async def in_reward_thread(call: Callable[[], T]) -> T:
-    """Do the same for a call that may run a reward function or a matcher; if it is slow, recalls are not delayed."""
+    """Do what ``in_thread`` does, for a call that may run a reward function or a matcher. A slow one does not delay recalls."""
     return await _done(_rewards, call)
 
 
 def soon_in_reward_thread(call: Callable[[], object]) -> None:
-    """Begin such a call, and wait for nothing."""
+    """Start a call on a thread as ``in_reward_thread`` does, and do not wait for it."""
     _rewards.give(Job(call))
 
 

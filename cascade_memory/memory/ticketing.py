@@ -18,7 +18,7 @@ def ticket_of(engine: Engine, episode_id: str, namespace: str, opened_at: float,
 def admitted(
     engine: Engine, ticket: object, tickets: Tickets | None, *, source: str, channel: str, episode_id: str, namespace: str
 ) -> Signed | None:
-    """Return the ticket that a reward redeems, None if it needs none; raise if it may not come in."""
+    """Return the ticket that a reward redeems, or None if it needs no ticket; raise if the reward is refused."""
     if tickets is None:
         if ticket is not None:
             raise InvalidInput(f"{NONE_HERE}, or pass no ticket")
@@ -41,5 +41,5 @@ def admitted(
 
 
 def _about(episode_id: str, namespace: str, opened_at: float | None) -> list[str]:
-    """Return what a ticket is signed for. An id may come again once its episode was forgotten; its first moment does not."""
+    """Return what a ticket is signed for. An id may be used again after its episode was forgotten; the opening time may not."""
     return [episode_id, namespace, repr(opened_at)]

@@ -104,7 +104,7 @@ def _imported(engine: Engine, source: Iterable[str], *, progress: bool | None, a
 
 
 def _in_bounds(source: Iterable[str]) -> Iterator[str]:
-    """Yield lines; raise for one that is longer than any record. A file is read no further than that."""
+    """Yield lines; raise for a line that is longer than any record. Of a file, nothing after the limit is read."""
     lines = lines_of(source) if isinstance(source, io.IOBase) else source
     for number, line in enumerate(lines, start=1):
         if isinstance(line, str) and len(line) > LONGEST_LINE:  # pyright: ignore[reportUnnecessaryIsInstance] - of a user
@@ -113,14 +113,14 @@ def _in_bounds(source: Iterable[str]) -> Iterator[str]:
 
 
 def lines_of(file: Any) -> Iterator[str]:
-    """Yield a file's lines, cut where they are longer than any record: /dev/zero is a file with an endless line."""
+    """Yield a file's lines; cut lines that are longer than any record, since a file such as /dev/zero has an endless line."""
     while line := file.readline(LONGEST_LINE + 1):
         yield line
 
 
 @contextlib.contextmanager
 def _explained(engine: Engine) -> Generator[None, None, None]:
-    """Turn an ``OSError`` of the import's buffer into a clear message; errors of the caller's iterable do not pass here."""
+    """Turn an ``OSError`` of the import's buffer into a clear message; it does not see errors of the caller's iterable."""
     try:
         yield
     except OSError as error:

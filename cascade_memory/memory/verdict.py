@@ -21,7 +21,7 @@ _BLAMED = "_cascade_reward_fn"
 
 
 def check_reward_fn(reward_fn: object) -> None:
-    """Refuse what is no function of one episode; None is allowed.
+    """Refuse anything but a function of one episode, or None.
 
     >>> check_reward_fn(lambda episode, answer: 1.0)
     Traceback (most recent call last):
@@ -48,7 +48,7 @@ def source_of(reward_fn: RewardFn) -> str:
 
 
 def blame(error: Exception) -> None:
-    """Note on an exception that ``reward_fn`` is to blame, not the memory."""
+    """Mark an exception as caused by ``reward_fn``, not by the memory."""
     with contextlib.suppress(AttributeError):  # an exception may have no room for it
         error.__dict__[_BLAMED] = True
 

@@ -1,4 +1,4 @@
-"""Nearest neighbours by cosine."""
+"""The protocol of an index that finds nearest neighbours by cosine."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ class CaseIndex(Protocol):
 
     @property
     def count(self) -> int:
-        """Number of vectors held."""
+        """The number of vectors in the index."""
         ...
 
     @property
     def bytes(self) -> int:
-        """How much memory they take, roughly."""
+        """How much memory the vectors take, roughly."""
         ...
 
     def upsert(self, keys: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:

@@ -32,7 +32,7 @@ class Embedder(Protocol):
 
 
 def noted(text: object) -> tuple[str, int] | None:
-    """Read what a folder notes of the embedder of its vectors: identity and dimension; None if that cannot be read.
+    """Read the note in which a folder names the embedder of its vectors; return its identity and dimension, None if unreadable.
 
     >>> noted('["hashing", 8]'), noted('["hashing", 0]'), noted("?")
     (('hashing', 8), None, None)

@@ -103,7 +103,7 @@ class Ledger(Protocol):
 
     @property
     def warnings(self) -> Warnings:
-        """The steps that failed runs are blamed for, and what came of warning of them."""
+        """The steps at which failed runs went wrong, and what came of the warnings about them."""
         ...
 
     @property
@@ -173,16 +173,17 @@ class Ledger(Protocol):
         ...
 
     def trusted(self, namespace: int, min_trust: int) -> NDArray[np.int64]:
-        """Return the keys of all cases that may be shown and are trusted at least so much, ascending."""
+        """Return the keys of all cases that may be shown and whose trust is at least ``min_trust``, ascending."""
         ...
 
     def candidates(
         self, keys: NDArray[np.int64], verified_after: float = 0.0, min_trust: int = 0
     ) -> dict[int, tuple[str, str, int, str, str | None]]:
-        """Return (text, beginning of the solution, group, id, author) by key, for the cases verified since ``verified_after``.
+        """Return (text, beginning of the solution, group, id, author) by key, for the cases that a recall may choose from.
 
-        Cases whose solutions agree have the same group. Deleted cases are missing, and those that are trusted less than
-        ``min_trust``. A case of a person has no author here: it needs nobody's record.
+        Cases whose solutions agree have the same group. Left out are deleted and hidden cases, cases that are trusted less than
+        ``min_trust``, and cases last verified before ``verified_after``, unless they are pinned. The author of a person's case
+        is None, because no actor's record matters for it.
         """
         ...
 
@@ -190,7 +191,7 @@ class Ledger(Protocol):
         """Store a recall, and open its episode if that is new; return the recall's key.
 
         Raises ``UnknownEpisode`` if the episode belongs to another namespace, or if data that the recall may contain was
-        forgotten after this log line; ``EpisodeClosed`` if the episode takes no more recalls.
+        forgotten after the log line ``unless_forgotten_since``; ``EpisodeClosed`` if the episode takes no more recalls.
         """
         ...
 
@@ -203,8 +204,8 @@ class Ledger(Protocol):
     def settle(self, new: Settlement) -> Settled:
         """Record an outcome, its labels and its case, durably: all or nothing. The same value again changes nothing.
 
-        Raises ``AlreadyRewarded`` if it contradicts an outcome that it may not replace, ``EpisodeClosed`` if the episode was
-        closed without an outcome, ``UnknownEpisode`` if it was deleted, ``ContentChanged`` if it differs from what was
-        confirmed, and ``QuotaExceeded`` if too many agents' reports already wait for confirmation.
+        Raises ``AlreadyRewarded`` if the outcome contradicts one that it may not replace, ``EpisodeClosed`` if the episode was
+        closed without an outcome, ``UnknownEpisode`` if the episode was deleted, ``ContentChanged`` if the episode differs from
+        what was confirmed, and ``QuotaExceeded`` if too many agents' reports already wait for confirmation.
         """
         ...

@@ -12,9 +12,9 @@ from cascade_memory.domain.records import Doubt, NewCase
 class Actions(Protocol):
     """Does what people decide, and writes each action into the audit log in the same transaction, durably.
 
-    Other parts do so as well, if they are given an action: ``cases.add``, ``forgetting``, ``expiry.revive``, ``archive.load``
-    and ``settle``. An action that changes nothing leaves no entry. No entry holds the text of a case; the note on an action is
-    deleted with its subject.
+    Methods of other parts also write an action into the audit log if they are given one: ``cases.add``, ``forgetting``,
+    ``expiry.revive``, ``archive.load`` and ``settle``. An action that changes nothing leaves no entry. No entry holds the text
+    of a case; the note on an action is deleted with what the action is about.
     """
 
     def flag(self, namespace: int, case_id: str, action: NewAction) -> bool:
@@ -28,7 +28,7 @@ class Actions(Protocol):
     def page(
         self, namespace: int | None, limit: int, *, after: int | None = None, newest_first: bool = False
     ) -> list[tuple[int, AuditEntry]]:
-        """Return the next entries of a namespace and of the ledger as a whole, each with its key, by age; None: all."""
+        """Return (key, entry) of the next entries by age: of this namespace and of the ledger as a whole; with None, of all."""
         ...
 
     def taken(self, namespace: int, entry_id: str) -> Taken:
@@ -36,9 +36,9 @@ class Actions(Protocol):
         ...
 
     def undo(self, namespace: int, action: NewAction) -> None:
-        """Take an action back that did not replace an outcome; ``settle`` takes back one that did. Raises ``UndoRefused``."""
+        """Take back an action that replaced no outcome (``settle`` takes back all others). Raises ``UndoRefused``."""
         ...
 
     def doubts(self, namespace: int) -> Sequence[Doubt]:
-        """Return what the recalls of episodes predicted that wait for a verdict, the latest recall of each, oldest first."""
+        """Return what the latest recall of each episode that waits for a verdict predicted, oldest episode first."""
         ...

@@ -15,9 +15,10 @@ from cascade_memory.ports.policy import Floats
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Testimony:
-    """An outcome as the word of an actor (None: of a person, or of the host itself) about the cases that one recall found.
+    """An outcome, read as what its reporter says about the cases that one recall found.
 
-    ``recall`` is the recall's key. ``predicted`` is the success that was expected of what was shown, nan if nothing was.
+    ``reporter`` is the actor who reported it; None stands for a person, or for the host itself. ``recall`` is the recall's key.
+    ``predicted`` is the success that was expected of the shown cases, nan if none were shown.
     """
 
     outcome: int
@@ -32,10 +33,10 @@ class Testimony:
 
 
 class Actors(Protocol):
-    """Reads what is known of actors, and puts the cases of one into quarantine.
+    """Reads what is known of actors, and puts the cases of an actor into quarantine.
 
-    The cases that a person added, corrected to or pinned have no author here: they need nobody's record. What a person has
-    hidden stays hidden whatever is decided about its actor.
+    Cases that a person added, corrected to or pinned count as having no author, because no actor's record matters for them. A
+    case that a person has hidden stays hidden, whatever is decided about its actor.
     """
 
     def any(self, namespace: int) -> bool:
@@ -43,7 +44,7 @@ class Actors(Protocol):
         ...
 
     def authors(self, keys: Sequence[int]) -> dict[int, str]:
-        """Return the authors of cases by key, for those that have one; also of cases that have made room since."""
+        """Return the authors of cases by key, for those that have one; also of cases that have been evicted or expired."""
         ...
 
     def testimonies(self, namespace: int, limit: int, *, until: int = 2**62) -> list[Testimony]:
@@ -51,20 +52,21 @@ class Actors(Protocol):
         ...
 
     def testimony(self, outcome: int) -> list[Testimony]:
-        """Return one outcome; empty if it is not learned from."""
+        """Return one outcome, one entry per recall; empty if it is not learned from."""
         ...
 
     def decided(self, namespace: int) -> Mapping[str, bool]:
-        """Return the actors about whom it was decided: True if they are in quarantine, False if they were released."""
+        """Return the decisions by actor: True if the actor is in quarantine, False if it was released."""
         ...
 
     def quarantine(self, namespace: int, actor: str, action: NewAction, *, unless_decided: bool = False) -> int | None:
-        """Put an actor's cases into quarantine, durably, and later ones as well; return how many that hides.
+        """Put an actor's present and later cases into quarantine, durably; return how many cases that hides.
 
-        None if the actor was there and had no other case, or with ``unless_decided`` if any decision about it stands.
+        Return None if the actor was in quarantine already and no other case had to be hidden, or, with ``unless_decided``, if
+        any decision about the actor stands.
         """
         ...
 
     def release(self, namespace: int, actor: str, action: NewAction) -> int | None:
-        """Show an actor's cases again, durably; return how many that shows. None if it was released before."""
+        """Show an actor's cases again, durably; return how many. None if it was released before and no case had to be shown."""
         ...

@@ -16,7 +16,7 @@ class Archive(Protocol):
     def dump(self) -> Generator[dict[str, Any], None, None]:
         """Yield everything as JSON-compatible records, from one consistent state, in an order in which they can be loaded.
 
-        Close it when you stop early, and after an error.
+        Close the generator if you stop early, and after an error.
         """
         ...
 

@@ -15,7 +15,7 @@ from cascade_memory.domain.trajectory import Solution
 
 
 class Cases(Protocol):
-    """Adds and evicts cases, and reads them with all their fields. A recall reads only the cases that it shows in this way."""
+    """Adds and evicts cases, and reads them with all their fields, which a recall does only for the cases that it shows."""
 
     def add(self, new: Sequence[NewCase], action: NewAction | None = None) -> list[str]:
         """Store cases, all or none, durably; return their ids, in order.

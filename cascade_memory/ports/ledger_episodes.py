@@ -18,7 +18,7 @@ class Episodes(Protocol):
         ...
 
     def opened_at(self, episode_id: str) -> float | None:
-        """Return when an episode was opened, which tells it from an earlier one with its id; None if it does not exist."""
+        """Return when an episode was opened, which differs from an earlier one with the same id; None if it does not exist."""
         ...
 
     def listed(

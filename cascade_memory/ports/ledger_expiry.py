@@ -39,5 +39,5 @@ class Expiry(Protocol):
         ...
 
     def revive(self, namespace: int, ids: Sequence[str] | None, action: NewAction | None = None) -> list[str]:
-        """Bring back these cases, or all that expired, durably: verified now, with new keys. Return their ids."""
+        """Bring back these cases, or all that expired, durably; they are verified now and get new keys. Return their ids."""
         ...

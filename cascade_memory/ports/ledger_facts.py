@@ -34,8 +34,8 @@ class Facts(Protocol):
     def redeem(self, token: Signed, what: str, *, named: str) -> bool:
         """Record, durably, that a token was redeemed for something; ``named`` names it in messages.
 
-        Return False if it was redeemed for the same thing before. Raise ``TicketRefused`` if it was for another, or if it has
-        expired.
+        Return False if the token was redeemed for the same thing before. Raise ``TicketRefused`` if it was redeemed for
+        something else, or if it has expired.
         """
         ...
 

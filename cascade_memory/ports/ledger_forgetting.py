@@ -37,7 +37,7 @@ class Forgetting(Protocol):
         ...
 
     def coming_back(self, namespace: int, wanted: Wanted) -> list[Taken]:
-        """Return what is taken back when a source is undone: its outcomes that have replaced those of others."""
+        """Return those outcomes of a source that replaced outcomes of others: undoing the source takes them back."""
         ...
 
     def forget_source(
@@ -54,12 +54,12 @@ class Forgetting(Protocol):
     ) -> Undone:
         """Undo a source: delete what it asked, reported and added, and the cases that nobody else verifies.
 
-        What it decided about cases, actors and warnings is taken back, where nobody has decided anew since. An episode of
-        somebody else on which it reported an outcome is then as it was before: ``again`` are the older outcomes that count
-        again, with their cases and labels, as the answer of ``coming_back`` says. With ``strict``
-        nothing is done if it would say something else by now. One of its own that a named person
-        judged stays. Cases that had to make room since its first outcome come back until there are ``max_cases``, or as many as
-        there were: the most valuable ones, by the last ``window`` outcomes.
+        What the source decided about cases, actors and warnings is taken back, unless somebody has decided anew since. If it
+        reported an outcome on an episode of somebody else, that episode is then as it was before. ``again`` are the older
+        outcomes that count again, with their cases and labels, prepared from what ``coming_back`` returned. With ``strict``,
+        nothing is done if ``coming_back`` would return something else by now. An episode of the source stays if a named person
+        judged it. Cases that were evicted since the first outcome of the source come back until there are ``max_cases``, or as
+        many as there were before: the most valuable ones, by the last ``window`` outcomes.
         """
         ...
 
@@ -70,19 +70,19 @@ class Forgetting(Protocol):
     def forget_name(self, namespace: int) -> bool:
         """Forget the name of a namespace that was emptied; return False, and keep it, if something has come in since.
 
-        Its number is never given again, and nothing is stored under it any more (``NamespaceForgotten``).
+        The id of the namespace is never used again, and nothing can be stored under it any more (``NamespaceForgotten``).
         """
         ...
 
     def names(self, namespace: int, actor: str | None = None) -> int:
-        """Count the entries of the audit log of a namespace that name an actor, or anybody: these stay."""
+        """Count the audit log entries of a namespace that name this actor (None: any actor). Forgetting keeps such entries."""
         ...
 
     def scrub(self, namespace: int, action: NewAction | None = None) -> tuple[int, str]:
         """Remove every byte of deleted data from all files.
 
-        The namespace's log of searches is deleted as well, since a search belongs to no episode that could be named, and so are
-        the notes that say whose data was forgotten. Return the
-        log line of the purge, and in words what could not be cleaned: while another process reads an older state, for example.
+        Two more things are deleted: the namespace's log of searches, since a search belongs to no episode by which it could be
+        found, and the notes that say whose data was forgotten. Return the log line of the purge, and a text that says what
+        could not be cleaned, for example because another process is reading an older state.
         """
         ...

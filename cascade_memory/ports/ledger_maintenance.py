@@ -37,11 +37,11 @@ class Maintenance(Protocol):
         ...
 
     def audit_log(self) -> tuple[bool, str]:
-        """Return whether each entry of the audit log fits the one before it, and a sentence that says so or names the first."""
+        """Return whether each audit log entry fits the one before it, and a sentence that says so or names the first misfit."""
         ...
 
     def seal_audit_log(self) -> str:
-        """Let each entry of the audit log fit the one before it again, durably, and note that; return a sentence."""
+        """Compute the digests of the audit log again from the first misfit on, durably, and note that; return a sentence."""
         ...
 
     def ahead_of(self, now: float) -> int:
@@ -67,8 +67,8 @@ class Maintenance(Protocol):
     def replace_vectors(self, embed: Callable[[Sequence[str]], Mapping[str, NDArray[np.float32]]], embedder: str) -> int:
         """Give every query its new vector and store the embedder's name, durably: all or nothing. Return the number of cases.
 
-        Queries that other processes add meanwhile are embedded here while they wait; after that, those processes are refused
-        with ``StoreReplaced`` or ``EncoderMismatch``. Facts with names beginning with ``mirror`` are deleted: each mirror is
-        fed again.
+        Queries that other processes add meanwhile are embedded here while those processes wait; after that, they are refused
+        with ``StoreReplaced`` or ``EncoderMismatch``. Facts with names beginning with ``mirror`` are deleted, so that each
+        mirror is filled again.
         """
         ...

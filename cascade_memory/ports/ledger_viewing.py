@@ -48,7 +48,7 @@ class Viewing(Protocol):
         where: object | None = None,
         state: str | None = None,
     ) -> list[tuple[float, int]]:
-        """Return (what is sorted by, key) of the next cases after such a pair; each of the words must occur in a case.
+        """Return (sort value, key) of the next cases after the pair ``after``; a case must contain each of the words.
 
         Words are looked for in tasks and in the beginnings of solutions, without regard to the case of ASCII letters. With a
         ``state``, "pinned" or "hidden", only such cases are returned.
@@ -80,5 +80,5 @@ class Viewing(Protocol):
         ...
 
     def shown_in(self, namespace: int, key: int, limit: int, *, before: int | None = None) -> tuple[list[Episode], int | None]:
-        """Search ``limit`` recalls, newest first, for those that showed a case; return their episodes and where to go on."""
+        """Search ``limit`` recalls, newest first, for ones showing a case; return their episodes and the next ``before``."""
         ...

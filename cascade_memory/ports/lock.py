@@ -1,4 +1,4 @@
-"""Who does a job that one process does for all."""
+"""Locks for jobs that one process does for all processes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Owning(Protocol):
-    """The right to do a job that one process does for all; it is free again when its holder dies."""
+    """The right to do a job that one process does for all processes; it is free again when its holder dies."""
 
     def try_acquire(self) -> bool:
         """Take the lock if it is free; return whether it is held now."""
@@ -24,19 +24,19 @@ class Owning(Protocol):
 
 
 class Lease(Owning, Protocol):
-    """Such a right that ends by itself: one who was paused may have lost it without knowing."""
+    """An ``Owning`` that ends by itself: a holder that was paused may have lost it without noticing."""
 
     def held(self) -> AbstractContextManager[object]:
-        """Refuse whatever is written to the ledger inside the block if the lease was lost."""
+        """Return a block in which every write to the ledger is refused if the lease has been lost."""
         ...
 
 
 class Alone:
-    """The lock of a job that several processes may do at the same time."""
+    """A lock that everybody always gets, for a job that several processes may do at the same time."""
 
     @classmethod
     def of(cls, job: str, namespace: int) -> Lease:
-        """Return one for any job."""
+        """Return such a lock, whatever the job and the namespace are."""
         del job, namespace
         return cls()
 

@@ -26,7 +26,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Candidates:
-    """Some cases. ``keys`` (n,) identify them, equal ``groups`` (n,) mean agreeing solutions, ``heads`` begin the solutions."""
+    """The cases to encode. ``keys`` (n,) identify them; equal ``groups`` mean agreeing solutions; ``heads`` begin these."""
 
     keys: NDArray[np.int64]
     texts: Sequence[str]

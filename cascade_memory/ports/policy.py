@@ -43,9 +43,9 @@ class Choice:
     ``context`` is data that the policy gets back with the reward. ``contributions`` (n, d), if there are any, say what each
     feature adds to the value. ``standing`` (n, 3 or more) holds the record of each solution: how often it was shown for similar
     tasks, how often that went well, and what this adds to the value; further columns are the policy's own. ``ease`` is how much
-    likelier than usual success is on tasks like this one, whatever is shown. ``trust`` is how far rewards without hindsight may
-    change the weights of the features: from 0 to 1, or nan if this is not learned. ``paused`` is for how many more outcomes
-    nothing is shown, since showing cases has cost successes; 0 if cases may be shown.
+    more likely success is than usual on tasks like this one, whatever is shown. ``trust`` is how far rewards without hindsight
+    may change the weights of the features: from 0 to 1, or nan if this is not learned. ``paused`` is the number of further
+    outcomes for which no case is shown, because showing cases has cost successes; 0 if cases may be shown.
     """
 
     chosen: NDArray[np.int64]
@@ -157,8 +157,8 @@ class Taught:
     ``by`` is what teaches it: "hindsight", or "rewards" alone where solutions do not recur. ``start`` and ``weights`` are the
     weights of the features before any reward, and now. ``trust`` is how far rewards may change them (0 to 1), nan if it does
     not apply. ``families`` are the numbers of cases in each family of more than one, the largest first. ``shows_unrelated`` is
-    True once outcomes have shown that cases help which are no more similar to a task than unrelated texts are. ``paused`` is
-    like that of a ``Choice``.
+    True once outcomes have shown that even cases help that are no more similar to the task than unrelated texts are.
+    ``paused`` is like that of a ``Choice``.
     """
 
     by: Literal["hindsight", "rewards"]

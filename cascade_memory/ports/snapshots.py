@@ -68,21 +68,21 @@ class SnapshotRows(Protocol):
     """Snapshots as bytes in a database. ``ranker`` names the policy and encoder that can read them."""
 
     def put(self, namespace: int, seq: int, ranker: str, content: bytes, weights: Path | None) -> None:
-        """Store one, unless data was taken back after the log line ``seq``; keep the newest few of each ranker."""
+        """Store a snapshot, unless data was taken back after the log line ``seq``; keep the newest few of each ranker."""
         ...
 
     def newest(self, namespace: int, ranker: str, until: int, after: int) -> tuple[int, bytes] | None:
-        """Return (seq, content) of the newest one after one log line and up to another, or None."""
+        """Return (seq, content) of the newest snapshot after one log line and up to another, or None."""
         ...
 
     def every(self) -> Iterator[tuple[int, int, str, bytes]]:
-        """Yield (namespace, seq, ranker, content) of all, the oldest of each namespace first."""
+        """Yield (namespace, seq, ranker, content) of all snapshots, the oldest of each namespace first."""
         ...
 
     def read_weights(self, namespace: int, seq: int, ranker: str, target: Path) -> bool:
-        """Write the weights of one to a file; return whether there were any."""
+        """Write the weights of a snapshot to a file; return whether it has any."""
         ...
 
     def delete(self, namespace: int) -> None:
-        """Delete all of a namespace."""
+        """Delete all snapshots of a namespace."""
         ...

@@ -1,4 +1,4 @@
-"""Passwords after an option of a program that everybody knows: ``curl -u ann:...``, ``mysql -p...``, ``sshpass -p ...``."""
+"""Finds passwords after options of well-known programs: ``curl -u ann:...``, ``mysql -p...``, ``sshpass -p ...``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _USER, _PASS, _NOTHING = re.compile(r"[^\s:\"'\\]{1,64}:"), re.compile("pass:"),
 
 
 class _Use(NamedTuple):
-    """An option for a password: of which programs, whether a space stands before its value, and what the value begins with."""
+    """An option for a password: its programs, whether a space precedes the value, and what precedes the password in it."""
 
     programs: re.Pattern[str]
     spaced: bool | None = None  # None: both are possible
@@ -63,7 +63,7 @@ def find(text: str, low: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _value_at(text: str, low: str, found: re.Match[str]) -> int | None:
-    """Return where the password begins; None if it is no option for a password, or not of the program that it is given to."""
+    """Return where the password begins; None if the option is not one for a password of the program before it."""
     option, spaced = found["option"] or found["long"], bool(found["between"])
     uses = _USES.get(option, ())
     begin = max(0, found.start() - BACK)

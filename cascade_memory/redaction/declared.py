@@ -1,4 +1,4 @@
-"""Names and values with more between them than a sign of assignment: a type, an index, a field, a tag, a line break."""
+"""Finds more between a name and its value than a sign of assignment: a type, an index, a field, a tag, a line break."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def is_set(low: str, start: int) -> bool:
 
 
 def in_markup(text: str, low: str, found: re.Match[str]) -> Value | None:
-    """Return the value after a tag that a word ends; None if it is no tag, or not closed after the value."""
+    """Return the value after a tag that ends with the found word; None if there is no such tag, or no closing tag."""
     op, start = found["op"], found.end("op")
     if op[0] != "<":
         before = _NAMED if op[0] in "\"'" else _OPENED

@@ -1,7 +1,7 @@
-"""Says where a value ends: at the same quotation mark that began it, in the encoding in which it began.
+"""Says where a value ends: at the same quotation mark with which it began, encoded in the same way.
 
-Whoever writes a text into another one encodes its quotation marks. A password may have quotation marks, too, and those are
-encoded once more than the ones around it: so the two can be told apart.
+Quotation marks are encoded when a text is written into another one. A password may contain quotation marks, too. These are
+encoded once more than the ones around the password, which tells them apart.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def is_block(op: str) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def way_to_end(quotes: str, op: str, *, to_space: bool) -> tuple[re.Pattern[str], bool]:
-    """Return what a value consists of, and whether it is quoted, by what stands before it."""
+    """Return the pattern that a value matches, and whether it is quoted, judged by what stands before it."""
     opening = _OPENING.search(quotes)
     if opening is None:
         if (level := _LEVEL.search(op)) is not None:
@@ -53,7 +53,7 @@ def way_to_end(quotes: str, op: str, *, to_space: bool) -> tuple[re.Pattern[str]
 
 @functools.cache
 def _in_quotes(backslashes: int, code: str) -> re.Pattern[str]:
-    r"""Within ``\"...\"`` a quotation mark of the value itself is ``\\\"``, and its backslash ``\\\\``; and so on."""
+    r"""Return the pattern of a quoted value: within ``\"...\"`` it writes a quote as ``\\\"``, a backslash as ``\\\\``, etc."""
     mark, n = _MARKS[code], backslashes
     if not n:
         return re.compile(rf"(?:[^{mark}\\\n]|\\.)*")

@@ -84,7 +84,7 @@ _NAMES, _VALUES = ("name", "key", "field", "variable", "id"), ("value", "val", "
 
 
 def named_beside(fields: Mapping[str, Any]) -> dict[str, str]:
-    """Return the names of values that stand in a field beside them, as in a list of variables or of headers.
+    """Return the names of values whose names are stored in a field beside them, as in a list of variables or of headers.
 
     >>> named_beside({"name": "DB_PASSWORD", "value": "blue"}), named_beside({"name": "ann", "age": 7})
     ({'value': 'DB_PASSWORD'}, {})
@@ -116,12 +116,12 @@ def kind_of_value(name: str, value: str) -> str | None:
 
 
 def _stands_for(text: str) -> bool:
-    """Say whether it is a placeholder from its beginning to its end: ``$ecret1`` only begins like one."""
+    """Say whether a text is a placeholder from its beginning to its end: ``$ecret1`` only begins like one."""
     return len(text) <= _PLACEHOLDER and _STANDS_FOR.fullmatch(text) is not None
 
 
 def _is_place(text: str) -> bool:
-    """Say whether it tells where a password is kept: a path or an address as a whole, in which no word could be one."""
+    """Say whether a text is a path or an address as a whole, which says where a password is kept, and has no password in it."""
     return (_FILE.fullmatch(text) or _ADDRESS.fullmatch(text)) is not None and not values.is_machine_made(text)
 
 
@@ -131,7 +131,7 @@ def _not_passed(text: str) -> bool:
 
 
 def _is_key(text: str) -> bool:
-    """Say whether a machine may have made it. If it is like a path, or has other than ASCII, it must look more like that."""
+    """Say whether a machine may have made a text. One that is like a path, or not all ASCII, must look more machine-made."""
     if (scheme := _SCHEME.match(text)) is not None:
         text = text[scheme.end() :]
     bare = _NOT_ASCII.sub("", text)

@@ -1,7 +1,7 @@
 """Finds secrets in a text, in a time that grows with its length and not faster.
 
-Most texts have none, so two quick passes over the bytes rule that out: has it a run of characters that is long enough for a
-token, and has it a word that announces a secret? Only what they point at is looked at closely.
+Most texts hold no secret. Two quick passes over the bytes find this out: is there a run of characters that is long enough for a
+token, and is there a word that announces a secret? Only what these passes find is looked at closely.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _private_keys(text: str, low: str) -> Iterator[Found]:
 
 
 def _apart(found: list[Found]) -> list[Found]:
-    """Join those that overlap: what was found by its own form says what it is, rather than the assignment around it."""
+    """Join secrets that overlap. Their kind is that of a token known by its form, if one is among them."""
     found.sort(key=lambda one: (one.start, -one.end))
     apart: list[Found] = []
     for one in found:

@@ -47,7 +47,7 @@ def may_hold_secret(text: str) -> bool:
 
 
 def words_in(low: bytes, *, has_run: bool) -> list[str]:
-    """Return the words of a lowercased text that may announce a secret; none in most texts. Each search counts here."""
+    """Return the words of a lowercased text that may announce a secret; none in most texts. It searches as little as it can."""
     words = ["pass"] if b"pass" in low else []
     if has_run:  # a private key and a bearer's token have one
         words += [word for word, raw in _WITH_RUN if raw in low]
@@ -76,7 +76,7 @@ def words_in(low: bytes, *, has_run: bool) -> list[str]:
 
 
 def _has_foreign(low: bytes) -> bool:
-    """Say whether there may be a word in another script. The rest is left out first: it is mostly nearly all of a text."""
+    """Say whether there may be a word in another script. ASCII, nearly all of most texts, is left out first."""
     rest = low.translate(None, _ASCII)
     return any(word in rest for word in _FOREIGN_BYTES)
 
@@ -91,7 +91,7 @@ def _has_command(low: bytes) -> bool:
 
 
 def _before_signs(low: bytes) -> bytes:
-    """Return what stands before the signs of assignment if these are few: less to look through."""
+    """Return only what stands before the signs of assignment, to search less; if there are many, return the whole text."""
     parts: list[bytes] = []
     for sign in b":=":
         at = low.find(sign)

@@ -1,4 +1,4 @@
-"""The kinds of secrets that are found, and the form of the tokens that well-known services publish."""
+"""The kinds of secrets that are found, and the published forms of the tokens of well-known services."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Form(NamedTuple):
 
 
 def _alone(literal: str, inner: str = _A) -> str:
-    r"""Return the condition that a literal, which was just read, begins a word: other words may end like it.
+    r"""Return the pattern that requires the literal before it to begin a word, since the end of a word may look like it.
 
     ``\b`` would not do: it sees no boundary beside Chinese text. The letter before may also end an escape, such as %3D or \n.
     """
@@ -120,13 +120,13 @@ def _any_of(forms: tuple[Form, ...]) -> re.Pattern[bytes]:
 
 @functools.cache
 def in_run() -> re.Pattern[bytes]:
-    """Return the pattern of all tokens that stand within a run. It is compiled when the first text has one."""
+    """Return the pattern of all tokens within a run of letters, digits, _ and -. It is compiled at the first such run."""
     return _any_of(IN_RUNS)
 
 
 @functools.cache
 def around_runs() -> tuple[tuple[Form, re.Pattern[str]], ...]:
-    """Return the pattern of each token that is more than a run."""
+    """Return the pattern of each token that also has characters outside of a run."""
     return tuple((form, re.compile(re.escape(form.literal) + form.rest)) for form in AROUND_RUNS)
 
 

@@ -23,10 +23,10 @@ _NUMBER, _ALL_MARKS = re.compile("#[0-9]+"), " ".join(f"[secret:{kind}#]" for ki
 
 
 class Marks:
-    """The placeholders of one record: the same secret gets the same one, and no two secrets share one.
+    """The placeholders of one record: the same secret always gets the same placeholder, and no two secrets share one.
 
-    A number says which one it is within its record. It is counted, and says nothing about the secret. Several threads may use
-    the same marks: those of an episode.
+    The number in a placeholder only counts the secrets of the record, and says nothing about the secret. Several threads may
+    use the marks of an episode at the same time.
     """
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class Marks:
         return text
 
     def marked_again(self, text: str) -> str:
-        """Return a text in which secrets that are known by now are gone, and what is seen to be one when they are gone."""
+        """Replace the known secrets in a text by placeholders, and then the secrets that only become visible by that."""
         clean = self.again(text)
         return text if clean == text else self.mark(clean)
 
@@ -82,7 +82,7 @@ class Marks:
         return self._of(secret, kind)
 
     def of(self, text: str) -> str | None:
-        """Return the placeholder of a secret that no ordinary text is like; None if this is none that is known."""
+        """Return the placeholder of a text that is a known and unmistakable secret; None if it is not."""
         return next((mark for secret, mark in self._known if secret == text), None)
 
     def _of(self, secret: str, kind: str) -> str:
@@ -102,7 +102,7 @@ class Marks:
             return mark
 
     def note_used(self, text: str) -> None:
-        """Count on after the numbers that a text has already: it was stored before, and its secrets are gone."""
+        """Continue counting after the placeholders that a text has already, since it was stored with them before."""
         if "[secret:" in text:
             with self._changing:
                 for kind, number in _MARK.findall(text):
@@ -110,7 +110,7 @@ class Marks:
 
 
 def _is_telling(secret: str) -> bool:
-    """Say whether a secret can be recognised without its sign: no ordinary word is like it, and no part of a placeholder."""
+    """Say whether a secret is recognisable without what announced it: it is unlike ordinary words and parts of placeholders."""
     if len(secret) < _SHORT or _NUMBER.sub("#", secret) in _ALL_MARKS:
         return False
     digit, sign, capital = _DIGIT.search(secret), _SIGN.search(secret), _INNER_CAPITAL.search(secret)

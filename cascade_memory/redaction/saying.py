@@ -50,13 +50,13 @@ def log_of(name: str) -> logging.Logger:
 
 
 def take_from_all_lines() -> None:
-    """Take secrets out of everybody's lines, in a process that is ours: a server's libraries log what they are sent."""
+    """Take secrets out of all log lines of a process that is ours, since a server's libraries log what they are sent."""
     for handler in logging.getLogger().handlers:
         handler.addFilter(_WITHOUT)
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn about something, at the line of the caller that led here; all warnings of this library are given here.
+    """Give a warning that names the line of the caller's code; all warnings of this library are given here.
 
     On a thread that this library has started there is no such line.
     """

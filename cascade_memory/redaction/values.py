@@ -83,7 +83,7 @@ class Reader:
 
 
 def in_placeholder(text: str, start: int) -> bool:
-    """Say whether a word stands in a placeholder of ours; whoever only writes ``[secret: ...]`` hides nothing by that."""
+    """Say whether a word stands in a placeholder of ours; a text that only looks similar (``[secret: ...]``) does not count."""
     return text[start - 1 : start] == "[" and _OURS.match(text, start) is not None
 
 
@@ -93,13 +93,13 @@ def is_free(value: str) -> bool:
 
 
 def is_mixed(value: str, *, whole: bool = False) -> bool:
-    """Say whether it, or its beginning, has a digit and a letter, and not the same few characters again and again."""
+    """Say whether a value, or its beginning, has a digit and a letter, and not the same few characters again and again."""
     some = value if whole else value[:LOOKED_AT]
     return bool(_DIGIT.search(some) and _LETTER.search(some)) and len(set(some)) >= min(8, len(some) * 0.6)
 
 
 def is_machine_made(value: str) -> bool:
-    """Say whether a word in it has a letter after a digit, as identifiers and passwords have, and names seldom."""
+    """Say whether a word in a value has a letter after a digit, as in identifiers and passwords, and seldom in names."""
     return any(_DIGIT_THEN_LETTER.search(word) for word in _WORD.findall(value))
 
 
@@ -109,7 +109,7 @@ def _is_code(value: Value) -> bool:
 
 
 def is_password(value: Value, *, bare: bool, shouted: bool) -> bool:
-    """Say whether this may be a password. ``bare``: the word was only ``pass``; ``shouted``: it was in capital letters."""
+    """Say whether this may be a password. ``bare``: its name was only ``pass``; ``shouted``: its name was in capitals."""
     text = value.text
     if not 4 <= value.end - value.start <= _MOST or not is_free(text) or _is_code(value):
         return False
@@ -126,7 +126,7 @@ def is_password(value: Value, *, bare: bool, shouted: bool) -> bool:
 
 
 def is_strong(value: Value) -> bool:
-    """Say whether a text in quotes looks like a password even where nothing but the word stands before it."""
+    """Say whether a text in quotes looks like a password even if no sign of assignment stands between the word and it."""
     text = value.text
     mixed = _DIGIT.search(text) and _LETTER.search(text) and (_UPPER.search(text) or _SIGN.search(text))
     return bool(value.quoted and mixed) and " " not in text and is_password(value, bare=False, shouted=False)

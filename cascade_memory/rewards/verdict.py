@@ -1,4 +1,4 @@
-"""Asks a language model whether a task was solved, and reads its verdict."""
+"""Writes the question with which a language model judges whether a task was solved, and reads its verdict."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def read_arrays(path: Path) -> dict[str, Floats]:
 
 
 def parse_arrays(content: bytes) -> dict[str, Floats]:
-    """Parse what ``write_arrays`` wrote. Damaged content may raise any exception, as above."""
+    """Parse what ``write_arrays`` wrote. Damaged content may raise any exception, as in ``read_arrays``."""
     if len(content) > _MOST_BYTES:
         raise ValueError(f"it has more than {_MOST_BYTES:,} bytes")
     with zipfile.ZipFile(io.BytesIO(content)) as archive:

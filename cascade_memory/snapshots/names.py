@@ -53,7 +53,7 @@ def _numbers(pattern: re.Pattern[str], name: str) -> tuple[int, int] | None:
 
 
 def files_in(folder: Path, begins: str = "") -> list[Path]:
-    """List the plain files in a folder whose names begin like this; none if the folder does not exist or is a link."""
+    """List the plain files in a folder whose names start with ``begins``; none if the folder does not exist or is a link."""
     try:
         names = [] if folder.is_symlink() else [name for name in os.listdir(folder) if name.startswith(begins)]
         return [folder / name for name in names if is_plain(folder / name)]

@@ -128,7 +128,7 @@ class SnapshotStore:
         ]
 
     def latest(self, namespace: int, *, policy: str, encoder: str, until: int, after: int = -1) -> Snapshot | None:
-        """Return the newest readable snapshot of this policy and encoder after one log entry and up to another, or None."""
+        """Return the newest readable snapshot of this policy and encoder after log entry ``after`` up to ``until``, or None."""
         for file in self._files(namespace):
             # A later one learned from log entries that do not exist here: somebody has restored an old copy of the ledger.
             if not after < (of_state(file.name) or (0, 0))[1] <= until:

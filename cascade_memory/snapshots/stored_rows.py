@@ -43,7 +43,7 @@ class SnapshotsInRows:
             )
 
     def latest(self, namespace: int, *, policy: str, encoder: str, until: int, after: int = -1) -> Snapshot | None:
-        """Return the newest readable snapshot of this policy and encoder after one log entry and up to another, or None."""
+        """Return the newest readable snapshot of this policy and encoder after log entry ``after`` up to ``until``, or None."""
         ranker = _ranker(policy, encoder)
         while (found := self._rows.newest(namespace, ranker, until, after)) is not None:
             seq, content = found
@@ -53,7 +53,7 @@ class SnapshotsInRows:
         return None
 
     def every(self) -> Iterator[Snapshot]:
-        """Yield all readable snapshots, the oldest of each namespace first; the weights of one are there until the next."""
+        """Yield all readable snapshots, the oldest of each namespace first; the weights of each exist until the next."""
         for row in self._rows.every():
             if (snapshot := self._parsed(*row)) is not None:
                 yield snapshot
@@ -78,7 +78,7 @@ class SnapshotsInRows:
         return target
 
     def remove(self, snapshot: Snapshot) -> None:
-        """Leave it to the others: what this worker cannot load, another one perhaps can. Newer ones replace it in time."""
+        """Keep the snapshot: another worker may be able to load what this one cannot. Newer snapshots replace it in time."""
 
     def drop(self, namespace: int) -> None:
         """Delete the snapshots of a namespace."""
@@ -89,7 +89,7 @@ class SnapshotsInRows:
         return 0
 
     def remove_unusable(self) -> None:
-        """Do nothing, as above."""
+        """Do nothing: newer snapshots replace the ones that cannot be read."""
 
 
 class _Folder:

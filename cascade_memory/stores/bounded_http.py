@@ -74,7 +74,7 @@ class _Clock(threading.local):
 
 
 class _InTime(httpcore.NetworkBackend):
-    """Connections that keep to the clock and ignore the time-outs that they are given.
+    """Makes connections that keep to the deadline of the clock, and ignore the time-outs that they are given.
 
     A host name is looked up once, at the first connection, because nothing can limit how long a lookup takes. A recall never
     makes the first connection.

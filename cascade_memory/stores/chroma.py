@@ -151,7 +151,7 @@ class Collections:
                     self._api = self._connect()
 
     def collection(self, namespace: str) -> UUID:
-        """Return the id of a namespace's collection. Create a missing one; refuse one that differs from what this creates."""
+        """Return the id of a namespace's collection; create a missing one. Refuse one unlike those that are created here."""
         with self._lock:
             self.open()
             if namespace not in self._collections:
@@ -168,7 +168,7 @@ class Collections:
             return self._collections[namespace]
 
     def _make_room(self, namespace: str) -> None:
-        """Called before a collection is used that no query waits for: it may be one too many to keep open."""
+        """Prepare for using a collection outside of a query; a subclass may close others first, if too many are open."""
 
     def upsert(self, namespace: str, cases: Sequence[Case], vectors: NDArray[np.float32]) -> None:
         """Store cases, or replace them."""
@@ -244,7 +244,7 @@ _not_closed: set[str] = set()  # folders that this process has connected to, and
 
 
 class ChromaFolder(Collections):
-    """One ``PersistentClient``. Only the process that owns the folder may open it."""
+    """The collections in a folder, opened by one ``PersistentClient``. Only the process that owns the folder may open it."""
 
     shared = False
     residue = ""

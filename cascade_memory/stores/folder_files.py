@@ -2,9 +2,10 @@
 
 Nothing here follows a symbolic link, because its target belongs to somebody else.
 
-Whoever makes a folder can also compute a digest of its bytes. So the seal covers what only this system gives to a file: its
-number and the time when it was last changed, which no program and no archive can choose, and the id of the machine, as a disk
-can bring these two along. And the files must belong to this user. A folder that comes from elsewhere is therefore not sealed.
+Whoever makes a folder can also compute a digest of its bytes. So the seal also covers what only this system gives to a file:
+its inode number and the time when it was last changed, which no program and no archive can choose. A disk from another machine
+can bring these two along, so the seal covers the id of the machine, too. And the files must belong to this user. A folder that
+comes from elsewhere therefore does not count as sealed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _CHUNK = 2**20  # bytes that are hashed at a time; meanwhile other threads can r
 
 
 class UnsealedError(OSError):
-    """The folder contains something that Chroma never creates: a link, a pipe, or a file with a second name."""
+    """The folder cannot be sealed: it has what no closed Chroma leaves behind, belongs to another user, or is changing."""
 
 
 def make_private(folder: Path) -> None:
@@ -51,10 +52,10 @@ def remove(path: Path) -> None:
 
 
 def seal(folder: Path) -> str:
-    """Return a text that shows later whether anything in a folder has changed; empty if it contains what Chroma never creates.
+    """Return a text that shows later whether anything in a folder has changed; empty if the folder cannot be sealed.
 
-    It holds two digests: one of what the system says about the files, which is quick to compare, and one of every byte. A copy
-    of the folder has another seal.
+    The text holds two digests: one of what the system says about the files, which is quick to compare, and one of every byte. A
+    copy of the folder has another seal.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -74,7 +75,7 @@ def seal(folder: Path) -> str:
 
 
 def is_sealed(folder: Path, before: str) -> bool:
-    """Say whether a folder has the same files as at ``seal``. If the system says that one is another, none is read."""
+    """Say whether a folder has the same files as at ``seal``. If the system says that one is another, no content is read."""
     try:
         files = _listed(folder)
         names, _, contents = before.partition("-")

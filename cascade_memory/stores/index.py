@@ -30,7 +30,7 @@ class _Table:
 
 
 class ExactIndex:
-    """All vectors, which an exact scan compares. Readers take no lock: each reads a table that was complete at one moment.
+    """Holds all vectors, and scans them exactly. Readers take no lock: each reads a table that was complete at one moment.
 
     >>> index = ExactIndex(2)
     >>> index.upsert(np.array([1, 2]), np.array([[1.0, 0.0], [0.0, 1.0]], np.float32))
@@ -163,7 +163,7 @@ class Bulk(Protocol):
 
 
 class TieredIndex(ExactIndex):
-    """A ``CaseIndex`` that queries the approximate index if that is faster. A new case is found at once in both ways."""
+    """A ``CaseIndex`` that queries the approximate index if that is faster. New cases are found at once with or without it."""
 
     def __init__(self, dimension: int, bulk: Bulk | None = None, exact_limit: int = EXACT_LIMIT) -> None:
         super().__init__(dimension)

@@ -32,7 +32,7 @@ class VectorFile:
         self._lock = threading.Lock()  # over the position in the file
 
     def write(self, start: int, vectors: Vectors) -> None:
-        """Write rows from a number on. An ``OSError`` says that the disk is full."""
+        """Write rows, beginning at row number ``start``. Raises ``OSError`` if the disk is full."""
         rest = _bytes(np.ascontiguousarray(vectors, np.float32))
         with self._lock:
             self._file.seek(start * self._width)
@@ -50,7 +50,7 @@ class VectorFile:
         return found
 
     def rows(self, numbers: NDArray[np.int64]) -> Vectors:
-        """Return some rows, in the order of their numbers' positions."""
+        """Return the rows with these numbers, in the order in which the numbers are given."""
         if not len(numbers):
             return np.zeros((0, self.dimension), np.float32)
         first, last = int(numbers.min()), int(numbers.max()) + 1

@@ -18,7 +18,7 @@ _log = log_of(__name__)
 
 
 class VectorRows:
-    """Rows of which only new ones are ever written, and removed ones. So a reader who knows how many there were needs no lock.
+    """Rows that are written only when they are added or removed. So a reader that knows how many there were needs no lock.
 
     >>> rows = VectorRows(2).with_rows(0, np.array([[1, 0], [0, 1]], np.float32))
     >>> rows.times(0, 2, np.array([0.5, 2], np.float32)).tolist()
@@ -33,11 +33,11 @@ class VectorRows:
 
     @property
     def bytes(self) -> int:
-        """How much memory they take."""
+        """How much memory the rows take."""
         return self._matrix.nbytes
 
     def with_rows(self, n: int, vectors: Vectors) -> VectorRows:
-        """Return these rows, the first ``n`` of which are used, followed by new ones."""
+        """Return rows: the first ``n`` of these, followed by new ones."""
         try:
             return self._in_file(n, vectors) if self._is_large(n + len(vectors)) else self._in_memory(n, vectors)
         except OSError as error:
@@ -45,7 +45,7 @@ class VectorRows:
             return VectorRows(self._dimension, np.concatenate([*self._chunks(n), vectors]), may_move=False)
 
     def rearranged(self, n: int, vectors: Vectors, order: NDArray[np.int64]) -> VectorRows:
-        """Return new rows: the first ``n`` of these and the new ones, in another order and perhaps without some."""
+        """Return new rows: of the first ``n`` of these followed by ``vectors``, those at the positions in ``order``."""
         if self._file is None and not self._is_large(len(order)):
             return VectorRows(self._dimension, np.concatenate([self._matrix[:n], vectors])[order], may_move=self._may_move)
         result, done = VectorRows(self._dimension, may_move=self._may_move), 0
@@ -58,7 +58,7 @@ class VectorRows:
         return result
 
     def at(self, numbers: NDArray[np.int64]) -> Vectors:
-        """Return some rows."""
+        """Return the rows with these numbers."""
         return self._matrix[numbers] if self._file is None else self._file.rows(numbers)
 
     def times(self, start: int, stop: int, vector: Vectors) -> Vectors:
@@ -73,7 +73,7 @@ class VectorRows:
         return _joined([rows_times(self.at(part), vector) for part in parts])
 
     def wipe(self, numbers: NDArray[np.int64]) -> None:
-        """Leave nothing of removed rows, as those in memory may be moved to a file later. Who still reads them sees zeros."""
+        """Overwrite removed rows with zeros, since rows in memory may be moved to a file later. Late readers see zeros."""
         if self._file is None:
             self._matrix[numbers] = 0.0
         else:

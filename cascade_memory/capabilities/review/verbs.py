@@ -31,15 +31,15 @@ from cascade_memory.memory.paging import AT_ONCE, page_of, place_of, through_pag
 
 @explained
 class Review(Bound):
-    """The verbs of people. Each is on disk when it returns, together with its entry in the audit log.
+    """What people can do with episodes and cases. A change is on disk when its method returns, with its audit log entry.
 
-    ``memory.acting(actor="ann")`` says who does it. Nothing that an agent writes decides that.
+    ``memory.acting(actor="ann")`` says who acts; nothing that an agent writes can decide that.
     """
 
     # -- verdicts --------------------------------------------------------------------------------------------------------
 
     def to_judge(self, *, rate: float = 1.0) -> Iterator[Episode]:
-        """Iterate over the episodes that wait for a person's verdict, those first from which a verdict teaches most.
+        """Iterate over the episodes that wait for a person's verdict, beginning with those whose verdict teaches most.
 
         An episode waits if only its agent has judged it, or if its run has ended and nobody has judged it. A verdict teaches
         most where the predicted success of what was shown is near 1/2, and where the nearest cases have different solutions.
@@ -117,9 +117,9 @@ class Review(Bound):
         """Say what the right solution would have been; return the id of the case that holds it and is shown from now on.
 
         The episode gets a new outcome by a human. Its reward is 0, because the old answer was wrong. The right solution becomes
-        a case, and says in hindsight which candidates had it. What was learned from the older outcome is taken back; it
-        is kept, so that ``undo`` can bring it back. A case that the wrong solution had become is deleted with it, or hidden if
-        others verify it. A case that belongs to no episode is hidden, and a new one takes its place.
+        a case, and says in hindsight which candidates had it. What was learned from the older outcome is taken back;
+        the outcome itself is kept, so that ``undo`` can bring it back. If the wrong solution had become a case, that case is
+        deleted, or hidden if others verify it. A case that belongs to no episode is hidden, and a new one takes its place.
 
         Args:
             id: The id of an episode or of a case.
@@ -269,10 +269,10 @@ class Review(Bound):
     # -- the audit log ---------------------------------------------------------------------------------------------------
 
     def audit(self, *, newest_first: bool = True) -> Iterator[AuditEntry]:
-        """Iterate over what people did, newest first: who did what to which case or episode, and whether it can be undone.
+        """Iterate over what people did, newest first by default: who did what to which case or episode; and can it be undone?
 
         The log has every action of this class, and what was added by hand, forgotten, purged, brought back, imported, and
-        rewarded anew by a human. An entry is written together with what it is about. It holds ids, numbers and
+        rewarded anew by a human. An entry is written in the same transaction as its action. It holds ids, numbers and
         people's notes, never the text of a case; the note on a correction is deleted with the episode or case that it is about.
         """
         namespace_id = self._namespace_id()
@@ -291,9 +291,10 @@ class Review(Bound):
     def undo(self, entry_id: str) -> None:
         """Take an action back: a verdict, ``pin``, ``unpin``, ``hide``, ``unhide``, ``quarantine`` or ``release``.
 
-        After a verdict (``confirm``, ``reject``, ``correct``) the older outcome comes back and is learned from again, or the
-        episode waits again. To take a quarantine back is to release the actor. The undo is an entry of its own. ``UndoRefused``
-        says why an action cannot be taken back: it was before, something later was built on it, or its rows are gone.
+        If a verdict (``confirm``, ``reject``, ``correct``) is undone, the older outcome comes back and is learned from again,
+        or the episode waits again. To take a quarantine back is to release the actor. The undo is an entry of its own.
+        ``UndoRefused`` says why an action cannot be undone: it was undone before, something later was built on it, or its rows
+        are gone.
         """
         engine, name = self._open(), self._namespace
         ledger, namespace_id = engine.parts.ledger, self._namespace_id()
@@ -325,7 +326,7 @@ class Review(Bound):
         )
 
     def counting_again(self, wanted: Wanted, namespace: str) -> list[Settlement]:
-        """Prepare the outcomes that count again when a source is undone that has replaced them."""
+        """Prepare the outcomes that a source has replaced, so that they can count again when the source is undone."""
         engine = self._open()
         namespace_id = engine.namespace_id(namespace)
         found = engine.parts.ledger.forgetting.coming_back(namespace_id, wanted) if namespace_id else []
@@ -342,7 +343,7 @@ class Review(Bound):
 
 
 def _check_as_seen(found: Episode | Case, seen: str | None) -> None:
-    """Refuse early what has changed already; the ledger looks again while it records the correction."""
+    """Raise early if an episode or case has changed since it was seen; the ledger checks again as it records the change."""
     if seen is not None and found.fingerprint != seen:
         changed = ContentChanged.of_case if isinstance(found, Case) else ContentChanged.of
         raise changed(found.id, seen)

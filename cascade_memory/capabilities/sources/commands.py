@@ -98,7 +98,7 @@ def _fields(one: ActorStanding) -> dict[str, str]:
 
 
 def _in_words(odds: float) -> str:
-    """Say log odds that something is bad.
+    """Put the log odds that an actor is bad into words.
 
     >>> _in_words(0.01), _in_words(-0.7), _in_words(2.3)
     ('nothing speaks for or against them yet', '2.0 times more likely good than bad', '10.0 times more likely bad than good')

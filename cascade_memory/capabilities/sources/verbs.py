@@ -16,7 +16,7 @@ from cascade_memory.memory.paging import AT_ONCE
 
 @explained
 class Sources(Bound):
-    """Those who wrote what the memory holds."""
+    """The actors and channels that wrote what the memory holds, and quarantine."""
 
     def all(self) -> SourceRows:
         """Return a row for each actor and channel: its cases, episodes and outcomes, and how its cases did when shown.
@@ -65,7 +65,7 @@ class Sources(Bound):
         return Diff(namespace=name, since=start, came=tuple(came), went=tuple(went), forgotten=forgotten)
 
     def _forgotten(self, namespace_id: int, since: float) -> int:
-        """Return how many cases were forgotten since, according to the audit log."""
+        """Return how many cases were forgotten since a moment, according to the audit log."""
         actions, total = self._open().parts.ledger.actions, 0
         after: int | None = None
         while page := actions.page(namespace_id, AT_ONCE, after=after, newest_first=True):
@@ -96,9 +96,10 @@ class Sources(Bound):
     def quarantine(self, actor: str, *, note: str | None = None) -> int:
         """Show no case of an actor any more, and learn from no outcome that it reports; return how many cases that hides.
 
-        What its outcomes have taught is unlearned. The cases are kept, and so are later ones. ``release`` shows them again.
-        Pinned cases stay, and so do those that were added with the source "human" (the default of ``add``), or that a person
-        has corrected to: for these a person has vouched; ``forget(by_actor=...)`` removes them as well.
+        What was learned from its outcomes is unlearned. Its cases, also later ones, are kept but not shown; ``release`` shows
+        them again. Three kinds of cases are still shown, because a person has vouched for them: pinned cases, those added with
+        the source "human" (the default of ``add``), and those that a person has corrected to. ``forget(by_actor=...)`` removes
+        these as well.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
@@ -113,9 +114,9 @@ class Sources(Bound):
         return self._decide("quarantine", actor, note)
 
     def release(self, actor: str, *, note: str | None = None) -> int:
-        """Show the cases of an actor again, like those of a person, except what a person has hidden; return how many come back.
+        """Show the cases of an actor again, like a person's, except those that a person has hidden; return how many come back.
 
-        From then on no record decides about this actor, until somebody calls ``quarantine``.
+        From then on, the record of this actor decides nothing any more, until somebody calls ``quarantine``.
         """
         return self._decide("release", actor, note)
 

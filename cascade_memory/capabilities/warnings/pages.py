@@ -69,7 +69,7 @@ def warning(view: View) -> Rendered:
 
 
 def arms(tally: Tally) -> tuple[tuple[str, int, int, float], ...]:
-    """Return how episodes ended in which the agent was warned, and in which chance left it alone.
+    """Return (arm, episodes, repeated mistakes, mean reward) for warned episodes and for those that chance left unwarned.
 
     >>> arms(Tally(warned=4, warned_repeated=1, warned_reward=3.0))
     (('warned', 4, 1, 0.75),)

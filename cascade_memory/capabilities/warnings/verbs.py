@@ -1,4 +1,4 @@
-"""``memory.warnings``: what failed runs are blamed for, and what people decide about it."""
+"""``memory.warnings``: the steps at which failed runs went wrong, and what people decide about warnings of them."""
 
 from __future__ import annotations
 
@@ -41,19 +41,20 @@ class Warnings(Bound):
     ) -> Advice | None:
         """Ask, before an action is done, whether earlier runs failed at it; return what to show to the agent, mostly None.
 
-        The tool is not run then, and the agent sees the advice instead; if it calls the tool again, the tool runs. An episode
-        gets at most two warnings, each once. If the memory itself fails, the answer is None.
+        If advice is returned, do not run the tool, and show the advice to the agent instead; if it calls the tool again, run
+        the tool. By default, an episode gets at most two warnings, each once. If the memory itself fails, the answer is None.
 
         Args:
             episode_id: As returned by ``recall``.
             action: What is about to be done, as text.
             tool: The name of the tool, if it is a tool call.
             arguments: The arguments of the call.
-            done: The steps of this run so far, or a function that returns them, which is called only if they count. Some
-                messages do not say what was wrong: the same action may work where things stand otherwise. So such a failure
-                does not count if other steps had failed before it and none of these has failed in this run, or if a step has
-                succeeded in this run that shares two words with the action, and had not succeeded in the failed run.
-            call_id: The id of the call: the same call gets the same answer again, when a node of a graph runs twice.
+            done: The steps of this run so far, or a function that returns them, which is called only if they matter. They do
+                for a failure whose message does not say what was wrong, because the same action may work in another situation.
+                Such a failure does not count in two cases: if other steps had failed before it and none of them has failed in
+                this run, or if this run has a step that shares two words with the action and that has succeeded here, but not
+                in the failed run.
+            call_id: The id of the call: the same call gets the same answer again, for example if a node of a graph runs twice.
 
         >>> from cascade_memory import CascadeMemory, Step
         >>> memory = CascadeMemory(embedder="hashing")
@@ -122,7 +123,7 @@ class Warnings(Bound):
         return found if k is None else found[: check_k(k)]
 
     def get(self, warning_id: str) -> FailureWarning | None:
-        """Return one warning as it is now; None if there is none with this id: it goes with the last of its failures.
+        """Return one warning as it is now; None if none has this id: a warning is deleted with the last of its failures.
 
         >>> from cascade_memory import CascadeMemory, Step
         >>> memory = CascadeMemory(embedder="hashing")

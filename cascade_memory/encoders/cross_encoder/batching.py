@@ -46,13 +46,13 @@ class Remembered(Generic[Value]):
 
 
 class TokenBudget:
-    """How many tokens the model gets at once: the number is halved whenever memory runs out, and never raised again."""
+    """How many tokens the model gets at once: halved if memory runs out, and restored only if smaller batches do not help."""
 
     def __init__(self, tokens: int) -> None:
         self.tokens = tokens
 
     def batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
-        """Yield batches of indices of sequences with similar lengths, shortest first, in batches of 1, 2, 4, 8, ... that fit.
+        """Yield indices of sequences, sorted by length, the shortest first, in batches of 1, 2, 4, 8, ... that fit.
 
         >>> list(TokenBudget(8).batches([4, 1, 9, 3]))
         [[1, 3], [0], [2]]

@@ -79,7 +79,7 @@ def load_base(name: str, *, device: str | None, max_tokens: int, half: bool | No
 
 
 def served(model: Any, device: str, *, half: bool) -> Any:
-    """Return a copy of a model that scores."""
+    """Return a copy of a model for scoring: on the device, without gradients, in bfloat16 if ``half``."""
     import torch
 
     copied = copy.deepcopy(model).eval().requires_grad_(requires_grad=False)

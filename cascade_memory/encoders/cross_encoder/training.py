@@ -19,7 +19,7 @@ _WEIGHT_DECAY = 1e-5
 
 
 class Apprentice:
-    """Weights in single precision, and the state of AdamW. It is created at the first step and used by one thread at a time."""
+    """A reranker in training, in single precision, with AdamW's state; made at the first step, used by one thread at a time."""
 
     def __init__(self, base: Base, learning_rate: float) -> None:
         self._base, self.learning_rate = base, learning_rate
@@ -90,7 +90,7 @@ class Apprentice:
 
 
 def _checkpoint(model: Any, *, on: bool) -> None:
-    """Switch on or off computing activations twice instead of storing them; Transformers 6 renames this."""
+    """Switch activation checkpointing on or off: activations are computed twice, not stored (Transformers 6 renames it)."""
     switch = "enable" if on else "disable"
     method = getattr(model, f"activation_checkpointing_{switch}", None) or getattr(model, f"gradient_checkpointing_{switch}")
     method()

@@ -15,7 +15,7 @@ _MANIFEST = "cascade_memory"
 
 
 def write_weights(file: Path, model: Any, manifest: dict[str, Any]) -> None:
-    """Write the weights, at first under another name, so that a process that dies leaves no incomplete file under this one."""
+    """Write the weights under another name, then rename the file, so that a process that dies leaves no incomplete ``file``."""
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 

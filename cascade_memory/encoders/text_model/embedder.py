@@ -25,7 +25,7 @@ PREFIX = "text-model-1"
 
 
 class TextModelEmbedder(LoadsModel):
-    """A model from a folder, or from the hub by its name, with the pooling and the prompt that its own files say.
+    """A model from a folder, or from the hub by its name, with the pooling and the prompt that its own files specify.
 
     The identity changes with the weights, the tokenizer and the settings, but not with the folder's name. The files are read
     and checked now; the weights are loaded at the first use. Vectors have unit length.
@@ -73,7 +73,7 @@ class TextModelEmbedder(LoadsModel):
 
 
 def _digest(folder: Path, layout: Layout) -> str:
-    """Digest a model and how it is used: another rule for pooling in a later version must not be taken for this one."""
+    """Digest a model and how it is used: if a later version has another rule for pooling, the digest must change."""
     return hashlib.blake2b(f"{digest_of(folder)} {layout}".encode(), digest_size=6).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""How a model's own files say that it turns a text into a vector: the layout of sentence-transformers, or a rule without it."""
+"""Finds out how a model turns a text into a vector: from its files of sentence-transformers or, without these, by a rule."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WIDEST = 65_536  # numbers of a vector
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """The settings with which a model embeds."""
+    """The settings by which a model turns a text into a vector."""
 
     kind: str  # the type of the model, such as "modernbert"
     dimension: int
@@ -37,7 +37,7 @@ class Layout:
 
 
 def layout_of(folder: Path) -> Layout:
-    """Read a model's files.
+    """Read from a model's files how it embeds.
 
     Without ``modules.json``, a text's vector is that of its first token (CLS), as the paper uses gte-modernbert-base; for a
     model that generates text, it is that of its last token, since only that one has seen the whole text.

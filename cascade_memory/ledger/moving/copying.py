@@ -24,7 +24,7 @@ _OWN = ("identity", "generation", GREATEST)  # facts that each memory has for it
 
 
 class Copying:
-    """One move. ``places`` are the names of the source and of the target, for people."""
+    """One move of a ledger. ``places`` are the names of the source and of the target, for messages to people."""
 
     def __init__(self, source: Connection, target: Connection, places: tuple[str, str], show: Shown) -> None:
         self._source, self._target, self._places, self._show = source, target, places, show
