@@ -1,4 +1,4 @@
-"""Who does something on the command line: the login name, or who an option names. The audit log tells it."""
+"""Tells who acts on the command line: the login name, or whom an option names. The audit log records it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def add_actor(command: argparse.ArgumentParser) -> None:
 
 
 def add_by(command: argparse.ArgumentParser) -> None:
-    """Add the option that says who acts, to a command whose ``--actor`` is somebody else."""
+    """Add the option ``--by``, which says who acts, to a command whose ``--actor`` means somebody else."""
     command.add_argument("--by", metavar="NAME", help=_WHO)
 
 
 def actor(options: argparse.Namespace) -> str | None:
-    """Return who acts, for a command with the one option or the other."""
+    """Return who acts: whom ``--by`` names, or ``--actor`` in commands without ``--by``; by default the login name."""
     name: str | None = options.by if hasattr(options, "by") else options.actor
     return login_name() if name is None else name

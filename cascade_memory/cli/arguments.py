@@ -1,4 +1,4 @@
-"""What a command line may say: commands, and numbers in their limits. A refusal quotes as much as fits on a screen."""
+"""The parser of command lines, and options that are numbers within limits. An error message is cut to fit on a screen."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _LONGEST = 2_000  # characters of a refusal
 
 
 class Parser(argparse.ArgumentParser):
-    """Refuses arguments that quote too much or that argparse misreads. Where a command is missing, it lists the commands."""
+    """Parses arguments: refuses values that argparse misreads, shortens error messages, and lists commands if none is given."""
 
     needs_command = False
 
     def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride] - of an overload
-        """Refuse ``--`` as a value: argparse takes it away, and passes a list."""
+        """Refuse ``--`` as a value, since argparse would remove it and pass a list; list the commands if none is given."""
         given = list(args or ())
         if self.needs_command and not given:
             self.print_help(sys.stderr)
@@ -34,7 +34,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def refusal(message: str) -> str:
-    """Return what is printed of a message that may quote anything: what it quotes begins no line of its own.
+    """Return a message that may quote any text as it is printed: shortened, and with all lines but the first indented.
 
     >>> refusal("there is no namespace 'a'")
     "there is no namespace 'a'"

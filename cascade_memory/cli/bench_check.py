@@ -24,7 +24,7 @@ def add(bench: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Ask, and print a table; 1 if something fails."""
+    """Ask the model, and print a table; return 1 if something fails."""
     from cascade_memory.evaluation.model.checking import check_model, summary
 
     shown = sys.stderr.isatty() and not options.json

@@ -52,7 +52,7 @@ def add(bench: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Ask for what the table lacks, and print what was met."""
+    """Ask the model for the answers that the table lacks; print how many prompts were met, and how often they succeeded."""
     from cascade_memory.evaluation.bench.methods import KNOWN
     from cascade_memory.evaluation.bench.plan import Suite
     from cascade_memory.evaluation.model import Model
@@ -119,7 +119,7 @@ def _chat(options: argparse.Namespace) -> tuple[Chat, dict[str, Any]]:
 
 
 def _tell(options: argparse.Namespace) -> Callable[[str], None]:
-    """Return who hears how far it is: a line that is written again in a terminal, or a line a minute elsewhere."""
+    """Return the function that shows the progress: it rewrites one line in a terminal, and prints further lines elsewhere."""
 
     def tell(said: str) -> None:
         if not options.json:

@@ -118,7 +118,7 @@ def _seeds(options: argparse.Namespace) -> int:
 
 
 def _of_part(options: argparse.Namespace, part: Part) -> argparse.Namespace:
-    """Return the options that concern a part: what is said of deep search or of worlds is for these alone."""
+    """Return the options for one part: those for deep search or for worlds apply only to that part."""
     without = {} if part.name == "deep search" else dict.fromkeys(("search", "search_tool", "retrieval", "judge"))
     acts = options.act_only and part.name == "in worlds"
     return argparse.Namespace(**{**vars(options), **without, "act_only": acts})
@@ -127,7 +127,7 @@ def _of_part(options: argparse.Namespace, part: Part) -> argparse.Namespace:
 def _announce(
     options: argparse.Namespace, found: list[Part], absent: Mapping[str, str], setup: Setup, solver_of: Solvers
 ) -> None:
-    """Print each part with what it will take, and what cannot be played; refuse rows that were measured otherwise."""
+    """Print what each part will take, and what cannot be played; refuse a file whose rows were measured with other settings."""
     from cascade_memory.evaluation.bench.forecast import forecast
     from cascade_memory.evaluation.bench.plan import Suite
     from cascade_memory.evaluation.bench.rows import Rows

@@ -122,7 +122,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _print_absent(absent: dict[str, str], folder: Path) -> None:
-    """Say which streams of the suite were left out. Without a folder of data, that is nearly all of them, in one sentence."""
+    """Print which streams of the suite were left out, and why: in one sentence if only the package's own data is there."""
     if absent and is_bundled(folder):
         print(
             f"not played: {', '.join(absent)}. No folder of data is named (--data, or CASCADE_DATA), so only what comes with "
@@ -151,7 +151,7 @@ def _under_conditions(suite: Suite, options: argparse.Namespace, tasks: Sequence
 
 
 def _check_embedder(rows: list[dict[str, Any]], out: Path) -> None:
-    """Refuse a file with rows for another default embedder; one that a row names itself is part of what identifies the row."""
+    """Refuse a file that has rows for another default embedder; rows that name an embedder themselves are not checked."""
     from cascade_memory.evaluation.bench.stage import best_embedder
 
     present = best_embedder().identity

@@ -1,4 +1,4 @@
-"""``cascade-memory bench run --suite warnings``: what warnings of known failures are worth, at the action and otherwise."""
+"""``cascade-memory bench run --suite warnings``: the worth of warnings, at the action, at the start or as examples."""
 
 from __future__ import annotations
 
@@ -61,5 +61,5 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _kind(row: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Return the stream of a row and how its agent heeds; rows from before there was a choice say nothing of it."""
+    """Return the stream and the solver of a row, and how its agent heeds warnings: "never" in old rows, which do not say."""
     return str(row["task"]), str(row["solver"]), str(row.get("heeds", "never"))

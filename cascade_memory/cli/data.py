@@ -92,7 +92,7 @@ def reindex(options: argparse.Namespace) -> int:
 
 
 def _check_both(options: argparse.Namespace, stream: str) -> None:
-    """Say which of the two names is missing: with only one, argparse takes it for the file."""
+    """Raise an error if only one of the two names was given: argparse takes it for the file."""
     if not options.path:
         raise InvalidInput(
             f"only {options.file!r} was named: name the memory and the file, {options.called} MEMORY FILE, where FILE may be - "

@@ -45,7 +45,7 @@ def add(data: Commands) -> None:
 
 
 def forget(options: argparse.Namespace) -> int:
-    """Delete."""
+    """Delete what the options name."""
     where = parsed_where(options.where)
     source: dict[str, Any] = {
         name: getattr(options, option) for option, name in _SOURCE.items() if getattr(options, option) is not None

@@ -1,7 +1,7 @@
 """Commands and their groups, and the options that most commands have: the memory, the namespace and ``--json``.
 
 Each group has a module whose ``add`` declares it: its name, and each command with its options and the function that runs it.
-What needs numpy, or a memory, is imported by that function: no help text and no mistake in a command waits for it.
+That function imports what needs numpy or a memory, so that help texts and error messages need not wait for these imports.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Commands:
         return command
 
     def on_memory(self, name: str, run: Run, about: str, *, namespace: bool = True) -> argparse.ArgumentParser:
-        """Add a command that opens a memory; it takes ``--namespace`` unless it is about all of them."""
+        """Add a command that opens a memory; it takes ``--namespace`` unless it is about all namespaces."""
         command = self.command(name, run, about)
         add_place(command)
         if namespace:

@@ -1,4 +1,4 @@
-"""Lists on the command line: how long they are, and whose rows, from when, they have."""
+"""The options of commands that list rows: how many, from which source, and from which time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def add_length(command: argparse.ArgumentParser, *, either_end: bool = True) -> 
 
 
 def first(every: Iterable[T], options: argparse.Namespace) -> list[T]:
-    """Return as many as the options say."""
+    """Return as many of the rows as the options say."""
     return list(every if options.all else itertools.islice(every, options.limit))
 
 
@@ -37,7 +37,7 @@ def add_source(command: argparse.ArgumentParser, what: str) -> None:
 
 
 def add_time(command: argparse.ArgumentParser) -> None:
-    """Add the options that say from when the rows are."""
+    """Add the options that say from when on, and until when, rows are listed."""
     since = "from this moment on: a date, such as 2026-11-24, or how long ago, such as 7d or 2h"
     command.add_argument("--since", metavar="WHEN", help=since)
     command.add_argument("--until", metavar="WHEN", help="before this moment")

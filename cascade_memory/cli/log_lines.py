@@ -1,6 +1,6 @@
 """Log lines of the libraries that a server is built on: short, few, and without most of what clients have sent.
 
-An SDK logs a request that makes no sense with all of its values. That is private text, and it is as long as the client likes.
+An SDK logs an invalid request with all of its values. They are private text, and as long as the client likes.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class ShortLines(logging.Formatter):
     """Formats a record of another library as one short line. In all records, control characters are written out."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the first line of the message, and the kind of an exception instead of its text.
+        """Return the record as text: of another library, the message's first line, and an exception's kind instead of its text.
 
-        A record of this library may have more lines, such as a traceback. They are indented: what an error quotes is no record.
+        A record of this library may have more lines, such as a traceback. They are indented, so that none looks like a record.
         """
         if _is_own(record):
             return indented(super().format(record))
@@ -36,9 +36,9 @@ class ShortLines(logging.Formatter):
 
 
 class FewLines(logging.Filter):
-    """Lets at most so many records of one level pass in a minute from each logger of another library; the last one says so.
+    """Lets each logger of another library write only so many records of one level in a minute; the last one says so.
 
-    Each has its own count, so that requests that make no sense hide no failure.
+    Each logger and level has its own count, so that many invalid requests cannot hide a failure.
     """
 
     def __init__(self, most: int = _MOST) -> None:

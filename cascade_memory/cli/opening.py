@@ -19,7 +19,7 @@ EMBEDDERS = ("auto", "minilm", "chroma", "hashing")
 
 
 def add_place(command: argparse.ArgumentParser, *, option: bool = False) -> None:
-    """Add the options that name a memory: a URL with a password belongs into the environment, not into a command."""
+    """Add the options that name a memory. A URL with a password belongs in the environment, not in a command."""
     about = f"the folder of the memory, or the URL of its PostgreSQL database (default: the environment variable {URL})"
     command.set_defaults(path=os.environ.get(URL))  # before both ways to name it, each of which would replace the other's value
     help_of = {True: about, False: argparse.SUPPRESS}
@@ -34,7 +34,7 @@ def add_place(command: argparse.ArgumentParser, *, option: bool = False) -> None
 
 
 def add_namespace(command: argparse.ArgumentParser) -> None:
-    """Add the option that says whose cases a command is about: the same default for all of them."""
+    """Add the option that says whose cases a command is about; its default is the same for all commands."""
     about = f"whose cases (default: the environment variable {NAMESPACE}, else default)"
     command.add_argument("--namespace", default=os.environ.get(NAMESPACE) or "default", help=about)
 
@@ -49,7 +49,7 @@ def place(options: argparse.Namespace) -> Place:
 
 
 def existing(options: argparse.Namespace, namespace: str | None = None, actor: str | None = None) -> CascadeMemory:
-    """Open an existing memory, to act in a namespace. An unknown one is refused, unless the memory is empty."""
+    """Open an existing memory, to act in a namespace. Unknown ones are refused, except "default" in an empty memory."""
     from cascade_memory.assembly.cascade import CascadeMemory
 
     place(options).check_there()

@@ -133,7 +133,7 @@ def _check_stdio(options: argparse.Namespace) -> None:
 
 
 def _say_what_to_expect(memory: CascadeMemory, options: argparse.Namespace) -> None:
-    """Tell a person who starts the server by hand why nothing happens, and anybody that nothing can be stored."""
+    """Say if nothing can be stored; tell a person who starts the server by hand that it waits for a client."""
     why = memory.health().read_only
     if why is not None and not options.read_only:
         sys.stderr.write(f"{options.called}: {refusal(why)}; agents can look up cases, but report nothing\n")
@@ -165,7 +165,7 @@ def _close_on_signal(memory: CascadeMemory) -> None:
 
 
 def _check_free(host: str, port: int) -> None:
-    """Raise if somebody else listens already, before the memory is opened."""
+    """Raise an error if another program listens on this port; call this before the memory is opened."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, address = found[0]
@@ -184,7 +184,7 @@ def tokens_of(file: str | None) -> dict[str, str | None] | None:
 
 
 def token_of(file: str | None) -> str | None:
-    """Read the token. It is never an argument of the command, since every user of the machine could read that."""
+    """Read the token file, or the variable. A token is never an argument, since every user of the machine could read that."""
     if file is None:
         return os.environ.get(_TOKEN) or None
     try:

@@ -1,6 +1,6 @@
-"""Standard error of a server: writing to it never waits.
+"""Standard error of a server, to which writing never blocks.
 
-A pipe that nobody reads is full after 64 kB, and whoever writes to it then stands still.
+If nobody reads a pipe, it is full after 64 kB, and whoever writes to it then waits.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _PATIENCE = 1.0  # seconds for what still waits at the end of the process
 
 
 class Unhurried(io.RawIOBase):
-    """Writes to another raw stream from a thread of its own, and leaves out what would wait for too long.
+    """Writes to another raw stream on a thread of its own, and leaves out texts if too much is waiting.
 
-    Only that thread stands still when nobody reads. It calls the raw stream itself: a buffered one has a lock, which Python
-    needs at its end. ``flush`` does nothing, since handlers of logs call it after each line; ``finish`` waits.
+    If nobody reads, only that thread waits. The thread writes to the raw stream itself, since a buffered stream has a lock that
+    Python needs at its end. ``flush`` does nothing, since handlers of logs call it after each line; ``finish`` waits.
     """
 
     def __init__(self, target: Any, most: int = _MOST) -> None:
@@ -40,7 +40,7 @@ class Unhurried(io.RawIOBase):
         return "<stderr>"
 
     def writable(self) -> bool:
-        """Say that it can be written to."""
+        """Return True: the stream can be written to."""
         return True
 
     def fileno(self) -> int:
@@ -48,7 +48,7 @@ class Unhurried(io.RawIOBase):
         return int(self._target.fileno())
 
     def isatty(self) -> bool:
-        """Say whether it is a terminal."""
+        """Say whether the stream is a terminal."""
         return bool(self._target.isatty())
 
     def write(self, data: Any, /) -> int:
@@ -99,10 +99,10 @@ class Unhurried(io.RawIOBase):
 
 
 def never_wait() -> None:
-    """From now on, nothing that this process writes to standard error waits until somebody reads it.
+    """Let this process write to standard error without waiting until somebody reads it, from now on.
 
-    That holds for log lines, warnings, tracebacks and prints. A stream without a file behind it, as in a notebook, is left
-    alone.
+    That holds for log lines, warnings, tracebacks and prints. A stream without a file behind it, as in a notebook, is not
+    changed.
     """
     plain = sys.stderr
     raw = _raw(plain)
@@ -115,7 +115,7 @@ def never_wait() -> None:
 
 
 def finish(seconds: float = _PATIENCE) -> None:
-    """Write what waits to be written to standard error, before the process ends without its usual end."""
+    """Wait at most so many seconds for writes to standard error, before the process ends without its usual end."""
     stream = getattr(sys.stderr, "buffer", None)
     if isinstance(stream, Unhurried):
         stream.finish(seconds)

@@ -55,7 +55,7 @@ def print_text(name: str, text: str) -> None:
 
 
 def print_record(name: str, fields: Mapping[str, str]) -> None:
-    """Print an id that users copy on a line of its own, and what belongs to it below; lines are cut at the terminal's width."""
+    """Print an id on its own line, so that users can copy it, and its fields below, cut at the terminal's width."""
     from rich.console import Console
 
     console = Console()

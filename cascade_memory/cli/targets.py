@@ -1,4 +1,4 @@
-"""Checks before a long command that the files it writes at its end can be written."""
+"""Checks, before a long command starts, that the files that it writes at its end can be written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cascade_memory.errors import InvalidInput
 def check_writable(file: str | Path, option: str, *, folder: bool = False) -> None:
     """Refuse a file that cannot be written. An existing file is not changed, and no new file is left behind.
 
-    With ``folder``, the folder of the file will be made as well if it is not there.
+    With ``folder``, the file's folder may be missing, since it will be made as well.
     """
     path = check_path(file, option)
     there = path.exists()

@@ -1,4 +1,4 @@
-"""What waits for somebody who decides: what agents reported about themselves, and cases that were not verified for too long."""
+"""Lists what waits for a person's decision: what agents reported about themselves, and cases that expired or were evicted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an action is made of: its words, by which the same mistake is recognised when it is about to be made again."""
+"""Finds the words of an action, by which a mistake is recognised when it is about to be made again."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def words_in(text: str) -> list[str]:
 
 
 def shape_of(step: Step, own: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the tool and the words of an action, where the words that only its own task gives are masked.
+    """Return the tool and the words of an action; words in ``own``, which only its own task gives, are masked.
 
     >>> shape_of(Step(action="heat mug 3"), own={"mug"})
     ('', 'heat', '*', '#')

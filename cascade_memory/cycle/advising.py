@@ -1,4 +1,4 @@
-"""Formats a warning as text for a model. What stands in it was recorded from earlier tasks: it is data, never instructions."""
+"""Formats a warning as text for a model. Its content was recorded from earlier tasks: it is data, never instructions."""
 
 from __future__ import annotations
 

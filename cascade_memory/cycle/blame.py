@@ -1,7 +1,7 @@
-"""Finds the step that a failed run is blamed for, and what to do instead; None where no step can be blamed.
+"""Finds the step that is to blame for a failed run, and what to do instead; None if no step can be blamed.
 
-The order is: a call that a person refused; the last call that failed. An error of the world, such as a time-out, is nobody's
-mistake, unless the same action meets it again and again.
+A call that a person refused comes first, then the last call that failed. An error of the world, such as a time-out, is nobody's
+mistake, unless the same action meets it repeatedly.
 """
 
 from __future__ import annotations
@@ -116,9 +116,9 @@ def blamed_step(task: str, run: Trajectory, near: Sequence[Solved] = (), matters
 
 
 def blame_of_the_world(task: str, run: Trajectory, near: Sequence[Solved] = (), matters: Matters | None = None) -> Blame | None:
-    """Return the step at which an error of the world ended a run. It is to blame once the same has happened several times.
+    """Return the last step that failed by an error of the world; the caller blames it only if this happens repeatedly.
 
-    A call that names nothing is not: it may be the only one that its tool knows.
+    Return None for a call whose words distinguish it from no other call: its tool may know no other call.
 
     >>> run = Trajectory([Step(action="alter billing", observation="lock timeout: billing is in use", failed=True)])
     >>> blamed_step("add a column", run), blame_of_the_world("add a column", run).words
@@ -168,14 +168,14 @@ def _blamed(
 
 
 def _what_matters(step: Step, matters: Matters | None) -> Step:
-    """Return a step with those of its arguments only in which a mistake may lie."""
+    """Return a step with only those arguments in which a mistake may lie; the whole step if none are named."""
     names = None if matters is None or step.tool is None else matters.get(step.tool)
     kept = {} if names is None else {name: value for name, value in step.arguments.items() if name in names}
     return dataclasses.replace(step, arguments=kept) if kept else step
 
 
 def _telling(step: Step, *, refused: bool) -> tuple[str, ...] | None:
-    """Return the words that an action must have to be the same mistake; None if nothing tells it from other actions."""
+    """Return the words that an action must have to be the same mistake; None if nothing sets it apart from others."""
     of_tool = set(words_in(step.tool or ""))
     said = list(dict.fromkeys(words_in(said_by(step))))
     observed = set(words_in(step.observation))
@@ -197,7 +197,10 @@ def _kind(step: Step) -> str:
 def _elsewhere(
     task: str, steps: Sequence[Step], place: int, words: tuple[str, ...], near: Sequence[Solved]
 ) -> tuple[Step | None, str | None]:
-    """Return what the most similar solved run did at this place: if it began alike, the step there, else the most alike one."""
+    """Return what the most similar solved run did instead.
+
+    If that run began with the same actions, it is the step at the same place; otherwise the step that is most similar.
+    """
     wanted = set(words_in(said_by(steps[place])))
     for solved in (one for one in near if one.trusted):
         theirs = _acting(solved.run)
@@ -212,7 +215,7 @@ def _elsewhere(
 
 
 def _worked(step: Step, words: tuple[str, ...], near: Sequence[Solved]) -> bool:
-    """Say whether runs that solved such tasks have done the same: then it is no mistake in itself."""
+    """Say whether runs that solved similar tasks took the same step with success: then it is no mistake in itself."""
     return any(is_same_mistake(words, step.tool, one) and not one.failed for solved in near for one in _acting(solved.run))
 
 
@@ -225,7 +228,7 @@ def _own_words(task: str, other: str) -> frozenset[str]:
 
 
 def _in_common(task: str, steps: Sequence[Step], solved: Solved) -> int:
-    """Return how many actions the two runs have in common at their beginning, whatever their own tasks name."""
+    """Return how many actions two runs share at their beginning, apart from words that only one task gives."""
     mine, theirs = _own_words(task, solved.query), _own_words(solved.query, task)
     count = 0
     for one, other in zip(steps, _acting(solved.run), strict=False):

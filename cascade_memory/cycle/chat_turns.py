@@ -1,4 +1,4 @@
-"""Step 3, reuse, as a conversation: each case is an earlier turn of the chat, the task as the user's and then the answer."""
+"""Step 3, reuse, as a conversation: each case becomes earlier turns of the chat, the user's task and then the answer."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ NOTHING = "(nothing)"  # some providers refuse a message without words
 
 
 def check_show(show: object) -> None:
-    """Refuse what is no way to show cases."""
+    """Raise ``InvalidInput`` if ``show`` names no way to show cases."""
     if show not in ("text", "turns"):
         raise InvalidInput(f'show must be "text" or "turns", not {quoted(show)}')
 
 
 def is_only_text(case: RecalledCase) -> bool:
-    """Say whether a case is shown between fences whatever was asked for: it failed, or its source is not trusted so far."""
+    """Say whether a case is always shown as text between fences: it failed, or its source is not trusted enough for turns."""
     return is_failure(case) or case.trust < _TRUSTED
 
 
@@ -40,8 +40,9 @@ def turns(cases: Sequence[RecalledCase], tools: Collection[str] = (), recall: st
     """Write the cases as earlier turns of a chat, in the form of OpenAI's API, the most promising last.
 
     Steps that called one of ``tools`` become calls with their results, if all steps of the case did; other steps become text.
-    Cases that failed, and those whose source is not trusted so far, come first, as text between fences. A case that no longer
-    fits is left out. ``recall`` names the recall: no other one in the same conversation has the same ids of calls.
+    Cases that failed, and those whose source is not trusted enough, come first, as text between fences. A case that no longer
+    fits is left out. ``recall`` is the id of the recall: the ids of the calls are made from it, so that two recalls in one
+    conversation share none.
     """
     if isinstance(tools, str):
         raise InvalidInput(f"tools are the names of several tools: [{quoted(tools)}], not {quoted(tools)}")
@@ -74,9 +75,9 @@ def _turn(case: RecalledCase, name: str, tools: Collection[str]) -> list[Turn]:
 
 
 def _calls(solution: Trajectory, name: str, limit: int, each: int) -> list[Turn]:
-    """Write a trajectory of tool calls: each call with its result, and the answer at the end; nothing if it is too long.
+    """Write a trajectory as tool calls with their results, and the answer at the end; an empty list if it is too long.
 
-    No text but that of arguments, half of which would be no JSON, is longer than ``each``.
+    Each text is cut to ``each`` characters. Only arguments are not cut, since a part of them would be no valid JSON.
     """
     written: list[Turn] = []
     for number, step in enumerate(solution.steps, start=1):
@@ -96,7 +97,7 @@ def _calls(solution: Trajectory, name: str, limit: int, each: int) -> list[Turn]
 
 
 def said(text: str, limit: int, otherwise: str = NOTHING) -> str:
-    r"""Prepare what is said in a turn, which must not be blank.
+    r"""Return a text for a turn of the chat: cut to the limit, or ``otherwise`` if it is blank.
 
     >>> said(" \n", 10), said("it is hot", 10)
     ('(nothing)', 'it is hot')

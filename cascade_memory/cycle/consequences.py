@@ -1,4 +1,4 @@
-"""Whether a failure depended on how things stood in its run, so that it may not come again in another one."""
+"""Says whether a failure may have depended on the state of things in its run, so that it need not recur in another run."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What was done in a run before the step that is blamed was tried first.
+    """What was done in a run before the blamed step was tried for the first time.
 
-    ``failed`` has the words of the actions that failed, without their numbers; ``done`` those of the others, with them.
+    ``failed`` has the words of the actions that failed, without numbers; ``done`` has the words of the others, with numbers.
     """
 
     failed: frozenset[Deed] = frozenset()
@@ -46,7 +46,7 @@ def before(run: Solution | None, blame: Blame) -> Before:
 
 
 class SoFar:
-    """What was done in the present run; it is compared with many failures."""
+    """What was done in the present run so far, prepared for comparison with many failures."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self.failed = frozenset(deed for step in steps if step.failed for deed in _deeds(step))
@@ -56,8 +56,9 @@ class SoFar:
 def may_fail_again(then: Before, action: Step, now: SoFar) -> bool:
     """Say whether an action that failed in another run may fail again in the present one.
 
-    If it failed after other steps had failed, one of these must have failed here as well. And nothing may have succeeded here
-    that shares two words with the action, unless the same had succeeded there: the things may be in another state now.
+    There are two conditions. If other steps had failed before it in that run, at least one of them has failed in the present
+    run too. And no action that shares two words with it has succeeded in the present run, unless the same action had succeeded
+    in that run: otherwise the things may be in another state now.
 
     >>> move, no_cup = Step("move blue cup to box"), Step("pick up blue cup", "I see no cup.", failed=True)
     >>> then = Before(failed=frozenset([(None, frozenset(["pick", "up", "blue", "cup"]))]))

@@ -1,4 +1,4 @@
-"""In which arguments of a call a mistake lies, and in which place it was made: the values of its other arguments."""
+"""Finds the arguments of a call in which a mistake lies, and its place: the values of the other arguments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CLEARLY = 0.1  # by how much the cosine of a task must be greater for what worke
 
 
 class Call:
-    """An action with its words, which are found once: it is compared with many mistakes."""
+    """An action and its words; they are computed only once, since it is compared with many mistakes."""
 
     def __init__(self, step: Step) -> None:
         self.step = step
@@ -34,13 +34,13 @@ class Call:
 
     @cached_property
     def wordings(self) -> Sequence[frozenset[str]]:
-        """Its words without numbers; those of its text too, if it is only written out."""
+        """The words of its arguments, without numbers; if the call is given only as text, also the words of its text."""
         step = self.step
         return [_words_of(said_in(step.arguments))] if step.arguments else _wordings(step.tool, step.action)
 
     @cached_property
     def before(self) -> Before:
-        """Which words each of its words follows."""
+        """For each word of the action, the words that it follows."""
         return _before(self.step.tool, self.step.action, self._arguments)
 
     @cached_property
@@ -50,17 +50,17 @@ class Call:
 
     @cached_property
     def where(self) -> Mapping[str, Any]:
-        """What its arguments say of a place; see ``place_in``."""
+        """Its arguments, as far as they can say where it acts; see ``place_in``."""
         return _without_nothing(self._arguments)
 
     @cached_property
     def _arguments(self) -> Mapping[str, Any]:
-        """The arguments; those of a call that is only written out are read from its text."""
+        """The arguments; if the call is given only as text, they are read from its text."""
         return self.step.arguments or _arguments_in(self.step.tool, self.step.action)
 
 
 class Mistake:
-    """What a step is blamed for, with the arguments in which it lies, which are found once.
+    """What a step is blamed for, with the arguments in which the mistake lies; these are found only once.
 
     >>> said = {"action": 'sql({"db": "shop", "q": "SELECT nme FROM t"})', "happened": "no such column: nme"}
     >>> found = Mistake(Blame(why="failed", tool="sql", group="g", words=("nme",), **said))
@@ -76,10 +76,10 @@ class Mistake:
         self.blame, self._words = blame, frozenset(blame.words)
 
     def is_repeated(self, call: Call) -> bool:
-        """Say whether a call is the mistake: it has the tool, and all words of the mistake in the same arguments.
+        """Say whether a call repeats the mistake: the same tool, and all words of the mistake in the same arguments.
 
-        A word that named a table must be able to name one here. If the message has named no word, the mistake is the whole
-        action. Then the call has no other words either.
+        A word that named a table in the mistake must be one that may name a table in the call. If the error message named no
+        word, the mistake is the whole action: then the call must have no other words.
         """
         if call.step.tool != self.blame.tool or not self._words <= call.words:
             return False
@@ -91,14 +91,14 @@ class Mistake:
         return not names or self._words <= frozenset[str]().union(*(call.by_argument[name] for name in names))
 
     def place_in(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return in which place a call does what the mistake is about: its other arguments.
+        """Return the place of a call: its arguments without those in which the mistake lies.
 
-        Values that are empty, and placeholders of secrets, say nothing of a place.
+        Empty values and placeholders of secrets are left out, since they say nothing about a place.
         """
         return self._but_the_mistake(_without_nothing(arguments)) if self._lies_in else {}
 
     def place_of(self, call: Call) -> Mapping[str, Any]:
-        """Return the place of a call that is compared with many mistakes."""
+        """Return the place of a call; as ``place_in``, but faster for a call that is compared with many mistakes."""
         return self._but_the_mistake(call.where) if self._lies_in else {}
 
     def _but_the_mistake(self, where: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -106,12 +106,12 @@ class Mistake:
 
     @property
     def place(self) -> Mapping[str, Any]:
-        """The place in which the mistake was made; nothing if its call was too long to be stored whole."""
+        """The place in which the mistake was made; empty if its call was too long to be stored whole."""
         return self.place_in(self._arguments)
 
     @cached_property
     def is_whole(self) -> bool:
-        """Whether the mistake is a whole action, not words of it that the message has named; False if that is not known."""
+        """Whether the mistake is a whole action, not only words that the error message named; False if that is unknown."""
         blame = self.blame
         named = bool(self._words) and self._words <= {*words_in(blame.happened)}
         if blame.why != "failed" or named or len(blame.happened) >= FIELD:  # if it was cut short, who knows what it has named
@@ -119,7 +119,7 @@ class Mistake:
         return self._words in _wordings(blame.tool, blame.action)
 
     def is_at_other_tables(self, call: Call) -> bool:
-        """Say whether it lies in tables that a call does not name. A function, or a fault of grammar, lies in none."""
+        """Say whether the mistake lies in tables that a call does not name; False for a wrong function or a syntax error."""
         happened = frozenset(words_in(self.blame.happened))
         if not self._tables or self._missing_tables or not self._words <= happened or (happened - self._words) & _OF_NO_TABLE:
             return False
@@ -127,12 +127,12 @@ class Mistake:
 
     @cached_property
     def _missing_tables(self) -> frozenset[str]:
-        """The words of the mistake that name a table in its action, unless the message speaks of a column."""
+        """The words of the mistake that name a table in its action; none if the error message is about a column."""
         return frozenset() if "column" in words_in(self.blame.happened) else self._words & self._tables
 
     @cached_property
     def _tables(self) -> frozenset[str]:
-        """The tables that its action names."""
+        """The tables that the action of the mistake names."""
         try:
             return tables_in(_before(self.blame.tool, self.blame.action, self._arguments))
         except RecursionError:  # as below
@@ -149,12 +149,12 @@ class Mistake:
 
     @cached_property
     def _arguments(self) -> Mapping[str, Any]:
-        """The arguments of the call, as it was written out; none if it is no call, or was cut short."""
+        """The arguments of the call, read from its text; none if it is no call, or was cut short."""
         return _arguments_in(self.blame.tool, self.blame.action)
 
 
 def _arguments_in(tool: str | None, action: str) -> Mapping[str, Any]:
-    """Return the arguments of a call that is written out; none if it is no call, or one that may be nested too deep to read."""
+    """Return the arguments of a call that is given as text; none if it is no call, or may be nested too deep to read."""
     nested = action.count("[") + action.count("{")  # at most so deep
     if tool is None or not (action.startswith(f"{tool}(") and action.endswith(")")) or nested > _NESTED:
         return {}
@@ -166,7 +166,7 @@ def _arguments_in(tool: str | None, action: str) -> Mapping[str, Any]:
 
 
 def _wordings(tool: str | None, action: str) -> Sequence[frozenset[str]]:
-    """Return the words of an action that is written out: those of its text, and, if it is a call, those of its arguments."""
+    """Return the words of an action that is given as text: those of the text and, for a call, those of its arguments."""
     text = _words_of(_text_of(tool, action))
     try:
         return [text, *(_words_of(said_in(found)) for found in [_arguments_in(tool, action)] if found)]
@@ -187,13 +187,13 @@ def _words_of(text: str) -> frozenset[str]:
 
 
 def stands(mistake: Mistake, cosine: float, now: Call, calls: Sequence[tuple[float, Call]]) -> bool:
-    """Say whether a mistake, made on a task with this cosine to the present one, counts where a call is about to be made.
+    """Say whether a mistake, made on a task with this cosine to the present one, counts for the call ``now``.
 
-    ``calls`` are those of similar solved tasks, by the same tool, with the cosines of these tasks. Of failures and successes,
-    those in the same place count more. If both or neither were there, the failure counts unless the same has worked on a
-    clearly more similar task. But a success elsewhere says nothing if calls name places that come again. A call that names no
-    place is in the same place as no other. A failure in another place does not count either if it lies in tables that the call
-    does not name.
+    ``calls`` are the calls of the same tool on similar solved tasks, with the cosines of these tasks. The failure is compared
+    with those of them that did the same and succeeded. If only the failure or only a success was in the place of ``now``, it
+    decides. If both or neither were, the failure counts unless the same call has worked on a clearly more similar task. But a
+    success in another place says nothing if the calls name places that recur. A call that names no place is never in the same
+    place as another call. Moreover, a failure in another place does not count if it lies in tables that ``now`` does not name.
     """
     why = mistake.blame.why
     if why == "refused" or not mistake.is_repeated(now):
@@ -216,7 +216,7 @@ def stands(mistake: Mistake, cosine: float, now: Call, calls: Sequence[tuple[flo
 
 
 def _come_again(mistake: Mistake, calls: Sequence[tuple[float, Call]]) -> bool:
-    """Say whether any place of the calls is there twice, as those are that agents work in, and free texts are not."""
+    """Say whether two calls have the same place: the places in which agents work recur, free texts do not."""
     found = [json.dumps(place, sort_keys=True, default=repr) for _, one in calls if (place := mistake.place_of(one))]
     return len({*found}) < len(found)
 

@@ -33,9 +33,9 @@ def recall(
     min_trust: int = 0,
     namespace: int = 0,
 ) -> Recalled:
-    """Return the ``size`` nearest cases, with the data that choosing among them needs.
+    """Return the ``size`` nearest cases, with the data that are needed to choose among them.
 
-    ``namespace`` is whose cases they are; only ``min_trust`` asks for it.
+    ``namespace`` is the id of the namespace of the cases; it is used only with ``min_trust``.
     """
     keys, similarity = index.nearest(query.vector, size, among)
     rows = ledger.candidates(keys, verified_after, min_trust)

@@ -1,7 +1,8 @@
-"""Which words of an action name a table, or another place: those after words such as "from". Elsewhere it is something else.
+"""Finds the words of an action that name a table, or another place: those that follow words such as "from".
 
-``SELECT name FROM country`` fails where there is no table of countries. ``SELECT country FROM singer`` is no such mistake. And
-``SELECT age FROM breeds``, where breeds have no age, says nothing of ``SELECT age FROM teacher`` in another database.
+``SELECT name FROM country`` fails if there is no table ``country``; ``SELECT country FROM singer`` does not repeat this
+mistake. And if ``SELECT age FROM breeds`` fails because ``breeds`` has no column ``age``, this says nothing about
+``SELECT age FROM teacher`` in another database.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ Before = Mapping[str, Set[str]]
 
 
 def words_before(texts: Iterable[str]) -> Before:
-    """Return for each word of some texts the words that it follows somewhere, and some marks; articles do not count.
+    """Return, for each word of some texts, the words that it follows; articles do not count.
+
+    The mark "," says that it also continues a list of tables, and "." that it only qualifies the next word.
 
     >>> sorted(words_before(["take cup 1 from the shelf"])["shelf"]), words_before(["take cup"])["take"]
     (['from'], set())

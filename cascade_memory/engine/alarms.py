@@ -1,4 +1,4 @@
-"""Alarms of the reward channel: who has reported more within an hour than teaches, or very much within a minute."""
+"""Alarms about actors who report more rewards within an hour than may teach, or very many within a minute."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST = 100  # alarms that are kept; a flood of names must not fill the memory
 
 
 class Alarms:
-    """Remembers the alarms of the last hour in this process. Each is logged once, without a word of any task or case."""
+    """Remembers the alarms of the last hour in this process. Each is logged once, and quotes no task and no case."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -27,7 +27,7 @@ class Alarms:
         self._changing = threading.Lock()
 
     def note(self, judgement: Judgement, settled: Settled) -> None:
-        """Look at an outcome that was just recorded."""
+        """Raise the alarms to which an outcome that was just recorded gives reason."""
         if judgement.cap is None or judgement.actor is None or not settled.changed:
             return
         who = f"actor {judgement.actor!r} in namespace {judgement.namespace!r}, source {judgement.source!r}"

@@ -1,8 +1,8 @@
-"""Lets a recall end by its deadline, whatever hangs: a model is called on another thread, and waited for no longer.
+"""Lets a recall end by its deadline even if a part of it hangs: a model is called on another thread, which can be abandoned.
 
-All else of a recall stays on its caller's thread, where what it works with is in the processor's cache: there it can only wait
-for locks, which have a time limit of their own. A ranker that is somebody else's may hang as well, and so may a server. So with
-these, and where a filter may keep the database busy, the whole recall is made on the other thread.
+The rest of a recall stays on its caller's thread, since its data are in the processor's cache there. It can only wait for
+locks, and these have a time limit of their own. But a ranker from elsewhere may hang as well, and so may a server. With one of
+these, or if a filter may keep the database busy, the whole recall runs on the other thread.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Attempt:
         return None if self._ends is None else max(0.0, self._ends - time.monotonic())
 
     def missed(self) -> DeadlinePassed:
-        """Return the error that says what did not answer in time."""
+        """Return the error that names the part that did not answer in time."""
         return DeadlinePassed(f"{self.doing} did not answer within the deadline of {self.deadline:g} s")
 
     def decide(self) -> bool:
@@ -79,13 +79,13 @@ class Attempt:
         return unrecorded(self.found, DeadlinePassed("the disk did not answer within the deadline"))
 
     def leave(self) -> None:
-        """Wait no longer for what is being written down: the caller does not learn that it was."""
+        """Stop waiting for the recall to be stored: even if it is, the caller is told that it is not."""
         self.decide()
         self._asker.leave(undo=True)
 
 
 def unrecorded(found: Recall, error: Exception) -> Recall:
-    """Return a recall that shows its cases and says that it was not written down."""
+    """Return a copy of a recall, with the same cases and an error that says that the recall was not stored."""
     what = "its cases are shown, but it" if found.cases else "it"
     why = f"{type(error).__name__}: {error}; {what} was not written down, and its reward will be ignored"
     return dataclasses.replace(found, error=why)
@@ -103,7 +103,7 @@ class Attempts:
     def make(self, deadline: float | None, work: Callable[[Attempt], Recall], *, light: bool) -> Recall:
         """Return what was found within the deadline, or raise; without a deadline, work on the caller's own thread.
 
-        Light is what takes the database a moment, however much is stored.
+        ``light``: the work takes the database only a moment, however much is stored.
         """
         with asked_by(Asker()) as asker:
             attempt = Attempt(deadline, asker)
@@ -130,7 +130,7 @@ class Attempts:
         return attempt.give_up()
 
     def embed(self, attempt: Attempt, work: Callable[[], T]) -> T:
-        """Call the embedder: on another thread if it may hang, unless the whole attempt has one of its own."""
+        """Call the embedder: on another thread if it may hang, unless the whole attempt already runs on another thread."""
         left = attempt.left
         if left is None or self._embeds_at_once or attempt.apart:
             return work()

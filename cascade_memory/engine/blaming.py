@@ -1,4 +1,4 @@
-"""What a judgement says of warnings: the step that a failed run is blamed for, and whether known mistakes came again."""
+"""Finds what a judgement means for warnings: at which step a run failed, and whether known mistakes were repeated."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ _ALIKE = 0.3  # the least cosine of their tasks
 def blame_of(
     engine: Settles, judgement: Judgement, episode: Unsettled, solution: Solution | None, *, unseen: bool
 ) -> Blame | None:
-    """Return the step to blame; None if there is none, or if the verdict must not teach. A fault here costs no reward.
+    """Return the step to blame; None if there is none, or if the verdict must not teach.
 
-    ``unseen``: only the agent itself says what it did.
+    An error in this function does not keep the reward from being recorded. ``unseen``: only the agent itself has reported what
+    it did.
     """
     corrected = judgement.action is not None and judgement.action.corrects
     taken = None if judgement.action is None else judgement.action.takes_back
@@ -75,7 +76,7 @@ def _blamed(engine: Settles, judgement: Judgement, task: str, run: Trajectory, n
 
 
 def _near(engine: Settles, judgement: Judgement, episode: Unsettled) -> list[Solved]:
-    """Return the runs that solved the most similar tasks, of authors whose cases may be shown."""
+    """Return the runs that solved the most similar tasks; only of authors whose cases may be shown."""
     if not len(episode.vector):
         return []
     state = engine.namespace_state(judgement.namespace)
@@ -100,7 +101,7 @@ def _is_run(case: Case, episode_id: str) -> bool:
 
 
 def repeats_of(engine: Settles, judgement: Judgement, episode: Unsettled, solution: Solution | None) -> Mapping[str, bool]:
-    """Return, for each warning that was checked in an episode, whether its mistake came again."""
+    """Return, for each warning that was checked in an episode, whether its mistake was repeated."""
     if engine.warnings.options is None:
         return {}
     run = episode.solution if judgement.action is not None and judgement.action.corrects else solution

@@ -1,4 +1,4 @@
-"""Decides on a recall: finds candidates, chooses among them, and builds the row for the ledger and the caller's ``Recall``."""
+"""Decides which cases a recall shows; builds the row for the ledger and the ``Recall`` for the caller."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ class Decider:
 def _without_held(
     find: Callable[..., Recalled], recalled: Recalled, state: NamespaceState, asker: str | None, episode_id: str, size: int
 ) -> tuple[Recalled, tuple[HeldBack, ...]]:
-    """Leave out the candidates whose authors may not be shown in this episode; others come up to take their places."""
+    """Replace the candidates whose authors may not be shown in this episode by the next nearest cases."""
 
     def held_of(found: Recalled) -> NDArray[np.bool_]:
         return state.standings.held(found.authors, found.candidates.groups, asker, episode_id) if found.authors else _NOBODY

@@ -1,6 +1,7 @@
-"""The one door through which texts come into a memory: they are checked here, and secrets become placeholders.
+"""The door through which all texts come into a memory: it checks them and replaces secrets by placeholders.
 
-Whatever is stored passes it before it is hashed, embedded, compared or logged, so nothing behind it has ever seen a secret.
+A text passes the door before it is hashed, embedded, compared, logged or stored, so no other part of the memory sees its
+secrets.
 """
 
 from __future__ import annotations
@@ -51,19 +52,19 @@ class Texts:
 
     @property
     def solved(self) -> Solution:
-        """The solution of a record that has one."""
+        """The solution; only for a record that has one."""
         assert self.solution is not None
         return self.solution
 
 
 def check_redact(redact: object) -> None:
-    """Refuse what cannot take anything out of a text."""
+    """Raise ``InvalidInput`` if ``redact`` is neither a bool nor a function."""
     if not isinstance(redact, bool) and not callable(redact):
         raise InvalidInput(f"redact must be True, False, or a function of a text that returns a text, not {quoted(redact)}")
 
 
 class Door:
-    """Takes secrets out of texts, and whatever else the user's function takes out; ``redact=False`` lets everything in."""
+    """Replaces secrets in texts, and applies the user's function, if there is one; ``redact=False`` changes nothing."""
 
     def __init__(self, redact: Redact = True) -> None:
         self._on = redact is not False
@@ -76,9 +77,9 @@ class Door:
         return Incoming(self._on, self._also, kept or self.kept, episode)
 
     def settled(self, record: T, episode_id: str | None, kept: OpenSecrets, pass_in: Callable[[T, Incoming], T]) -> T:
-        """Pass a record in, again and again until nothing changes: any of its fields may announce what stands in another.
+        """Pass a record in repeatedly until it no longer changes: one field may announce a secret that another contains.
 
-        What is known of its episode is ``kept``. The user's function is asked at last, when all secrets are gone.
+        ``kept`` holds the secrets that are known of its episode. The user's function is called last, when all secrets are gone.
         """
         incoming = Incoming(self._on, None, kept, episode_id)
         for _ in range(_ROUNDS):
@@ -94,11 +95,11 @@ class Door:
         return pass_in(record, asking)
 
     def said(self, error: Exception) -> str:
-        """Return the kind of an error and what it says, as it may be kept and shown."""
+        """Return the type and the message of an error, without secrets, so that they may be stored and shown."""
         return f"{type(error).__name__}: {self.message(str(error))}"
 
     def message(self, text: str) -> str:
-        """Return a text that quotes others, as it may be kept and shown."""
+        """Return a message that may quote other texts, without secrets, so that it may be stored and shown."""
         if not self._on:
             return text
         try:
@@ -108,9 +109,9 @@ class Door:
 
 
 class Incoming:
-    """One record on its way in. Every method checks what it is given, and returns what may be stored.
+    """One record on its way in. The methods check their arguments and return what may be stored.
 
-    A secret may be announced in one part of a record, and stand in another: so parts that belong together come in together.
+    One part of a record may announce a secret that another part contains. So all parts of a record are passed in together.
     """
 
     def __init__(self, on: bool, also: Callable[[str], str] | None, kept: OpenSecrets, episode_id: str | None = None) -> None:
@@ -126,26 +127,26 @@ class Incoming:
 
     @property
     def found(self) -> Counter[str]:
-        """How many different secrets of each kind have come so far."""
+        """How many different secrets of each kind were found so far."""
         return self._marks.found
 
     @property
     def knows_any(self) -> bool:
-        """Whether a secret has come so far."""
+        """Whether a secret was found so far."""
         return self.made is not None and self.made.any
 
     def count_on_after(self, text: str) -> None:
-        """Give no number that a text has already: it was stored before, and its secrets are gone."""
+        """Number new placeholders after those in a text that was stored before, with placeholders for its secrets."""
         if "[secret:" in text:
             self._marks.note_used(text)
 
     def keep_for(self, episode_id: str) -> None:
-        """Remember what was announced for what else comes of this episode."""
+        """Remember the announced secrets for later texts of this episode."""
         if self.made is not None and self.made.any:
             self._kept.keep(episode_id, self.made)
 
     def text(self, text: str) -> str:
-        """Return a text that was checked already."""
+        """Return a text without its secrets; its type and length were checked before."""
         if not self._on:
             return text
         if self.made is None and self._also is None and not may_hold_secret(text):
@@ -161,7 +162,7 @@ class Incoming:
         note: object = None,
         advice: object = _ABSENT,
     ) -> Texts:
-        """Return the parts of a record: what any of them announces as a secret is looked for in all of them."""
+        """Return the parts of a record; a secret that one of them announces is looked for in all of them."""
         given = Texts(
             query="" if query is _ABSENT else check_query(query),
             solution=None if solution is _ABSENT else check_solution(solution),
@@ -198,7 +199,7 @@ class Incoming:
         return self.take(metadata=metadata).metadata
 
     def listen(self, values: object) -> None:
-        """Hear what is announced in values that are not stored."""
+        """Note the secrets in values that are not stored, so that they are found in the rest of the record."""
         if not self._on or not isinstance(values, Mapping):
             return
         with contextlib.suppress(RecursionError):  # whoever uses them will say what is wrong with them
@@ -206,13 +207,13 @@ class Incoming:
                 self._named("", cast("Mapping[str, Any]", values), self._marks.mark)
 
     def plain(self, name: str, value: Any) -> Any:
-        """Return a value of an imported record, whatever it is, with clean texts."""
+        """Return a value of an imported record, of whatever type, without the secrets in its texts."""
         return self._named(name, value, self.text) if self._on else value
 
     def case_text(self, case_text: CaseText) -> CaseText:
-        """Return the user's function for the text of a case, as one whose result may be stored.
+        """Wrap the user's function for the text of a case, so that its result is checked and may be stored.
 
-        The task itself was checked as it came in. An older version, or ``redact=False``, may have let a secret in with it.
+        The task itself was checked when it came in. But an older version, or ``redact=False``, may have let in a secret.
         """
 
         def clean(query: str, solution: Solution) -> str:
@@ -222,7 +223,7 @@ class Incoming:
         return clean
 
     def name(self, name: T, what: str) -> T:
-        """Return an id or a name as it is: with a placeholder, two of them could become one. A secret in it is refused."""
+        """Return an id or a name unchanged; refuse one with a secret, since placeholders could make two names the same."""
         if not self._on or not isinstance(name, str):
             return name
         found = find(name[:MAX_ID_CHARS])
@@ -295,7 +296,7 @@ class Incoming:
         )
 
     def _named(self, name: str, value: Any, clean: Callable[[str], str]) -> Any:
-        """Return a value of a mapping or a list: texts are clean, and what a name announces as a secret is one as a whole."""
+        """Return a value with clean texts; a value whose name announces a secret gets one placeholder for all of it."""
         from cascade_memory.redaction.fields import header_of, kind_of_value
 
         if isinstance(value, str):
@@ -340,7 +341,7 @@ def _texts_in(texts: Texts) -> list[str]:
 
 
 def _fitting(given: Texts, clean: Texts) -> Texts:
-    """Check what was changed: a placeholder may be longer than its secret."""
+    """Return the cleaned parts, cut and checked again if changed: a placeholder may be longer than its secret."""
 
     def fits(text: str, before: str, name: str, limit: int) -> str:
         return before if text == before else check_text(text[:limit], name, limit)
@@ -360,7 +361,7 @@ def _fitting(given: Texts, clean: Texts) -> Texts:
 
 
 def _is_plain(metadata: Mapping[str, MetadataValue]) -> bool:
-    """Say whether there is no secret in metadata; keys are mostly the same ones, so what they say is remembered."""
+    """Say whether metadata cannot hold a secret; the results for keys are cached, since the same keys come often."""
     if not metadata:
         return True
     from cascade_memory.redaction.fields import may_name_secret  # at its first use: its patterns take long to compile
@@ -387,7 +388,7 @@ def _texts_of(solution: Solution) -> list[str]:
 
 
 def _asked(redact: Callable[[str], str], text: str) -> str:
-    """Return what the user's function makes of a text. Its own message may quote the text, so it is not passed on."""
+    """Return the result of the user's function for a text; its error messages are withheld, since they may quote the text."""
     try:
         clean = redact(text)
     except Exception as error:  # noqa: BLE001 - a function of the user may raise anything

@@ -56,7 +56,7 @@ def named(embedder: Embedder) -> str:
 
 
 def check_embedder(ledger: Ledger, embedder: Embedder, place: str) -> None:
-    """Declare the embedder of a ledger; raise if it was written with another one."""
+    """Declare the embedder of a ledger; raise if the ledger was written with another embedder."""
     ledger.bind(named(embedder))  # before reading: another process may reindex in between
     stored = stored_embedder(ledger)
     if stored is not None and stored != (embedder.identity, embedder.dimension):

@@ -131,7 +131,7 @@ class Engine:
             self._prepared = True
 
     def namespace_state(self, namespace: str) -> NamespaceState:
-        """Return the state of a namespace; load it if it is not loaded. Ask again for each call: it may be let go meanwhile."""
+        """Return the state of a namespace; load it if necessary. Call this anew in each call: the state may be unloaded."""
         found = self._loader.get(namespace)
         if found is None:
             namespace_id = self.parts.ledger.namespace(namespace, create=True)  # this may wait, so no lock is held
@@ -172,7 +172,7 @@ class Engine:
             self._learner.wake()
 
     def oldest(self) -> float:
-        """Return the time before which nothing is shown any more."""
+        """Return the time limit from the ttl: what is older is not shown any more; 0 without a ttl."""
         return 0.0 if self._limits is None or self._limits.ttl is None else time.time() - self._limits.ttl
 
     def behind(self) -> int:
@@ -271,9 +271,9 @@ class Engine:
             self.note_failure("evict", error)
 
     def _quarantine(self, state: NamespaceState) -> None:
-        """Put the cases of actors into quarantine whose record has become bad beyond doubt; the audit log says so.
+        """Quarantine the actors whose record has become bad beyond doubt, with an entry in the audit log.
 
-        What a person has decided meanwhile, in any process, stands.
+        If a person has decided about an actor meanwhile, in any process, that decision stands.
         """
         if convicts := state.standings.convicts():
             action = NewAction(kind="quarantine", note=RECORD)
@@ -282,7 +282,7 @@ class Engine:
             self.follow()
 
     def suspects(self, namespace: str | None = None) -> tuple[str, ...]:
-        """Name the actors at whom a person should look, in a namespace or in all, as far as they are loaded."""
+        """Name the actors that a person should look at, in one namespace or in all; only loaded namespaces count."""
         return tuple(
             on_one_line(f"{one.actor!r} in namespace {state.name!r}: {one.why}")
             for state in list(self._states.values())
@@ -292,7 +292,7 @@ class Engine:
         )
 
     def note_failure(self, step: str, error: Exception, *, warned: bool = False) -> None:
-        """Count and log a failure that no exception reports; ``warned``: a warning does. The traceback is logged at DEBUG."""
+        """Count and log a failure that raises no exception; at INFO if the caller is ``warned``. DEBUG adds the traceback."""
         self.failures[step] += 1
         said = on_one_line(self.parts.door.said(error))  # it may quote a case
         self.last_error = f"{step}: {said}"
@@ -304,7 +304,7 @@ class Engine:
     # -- the verbs ---------------------------------------------------------------------------------------------------
 
     def recall(self, request: RecallRequest) -> Recall:
-        """Find, choose, and record the choice within the deadline; loading, which happens once, may take longer."""
+        """Find cases, choose among them, and record the choice by the deadline; loading, done once, may take longer."""
         if not self._prepared:
             self.attempts.load(request.deadline, self._load_model, "the embedder")
         if request.namespace not in self._states:  # a step of its own: a slow model leaves it as long to wait for a lock

@@ -1,4 +1,4 @@
-"""The background threads of an engine: they learn and make room while agents go on working."""
+"""The background threads of an engine: they learn and remove surplus cases while agents go on working."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The floor of a young memory: the similarities of unrelated texts under the folder's embedder, measured once and stored."""
+"""The similarities that unrelated texts reach under the folder's embedder, as a floor; measured once and stored."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _log = log_of(__name__)
 
 
 class Floor:
-    """Measures with the first write, since a recall must not wait for forty more texts to be embedded by a slow model."""
+    """Measures what similarity unrelated texts reach; with a slow model at the first write, so that no recall waits for it."""
 
     def __init__(self, ledger: Ledger, embedder: Embedder, *, at_once: bool) -> None:
         self._ledger, self._embedder, self._at_once = ledger, embedder, at_once
@@ -34,7 +34,7 @@ class Floor:
         self._lock = threading.Lock()
 
     def now(self) -> Unrelated | None:
-        """Return what was measured; None if nothing was yet. With ``at_once``, the embedder is fast enough to measure now."""
+        """Return what was measured; None if nothing was yet. With ``at_once``, the embedder is fast: measure now."""
         if self._found is None and not self._looked:
             with self._lock:  # whoever comes second waits, since without a floor it would show anything
                 if not self._looked:
@@ -47,7 +47,7 @@ class Floor:
         return self._found
 
     def under(self, query: Query, candidates: Candidates, *, cases: int) -> Floats | None:
-        """Return, for each candidate, the cosine that an unrelated one reaches as well; None if nothing was measured yet."""
+        """Return, for each candidate, the cosine that an unrelated text also reaches; None if nothing was measured yet."""
         unrelated = self.now()
         return None if unrelated is None else unrelated.floors(query.vector, candidates.vectors, cases=cases)
 

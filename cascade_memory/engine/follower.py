@@ -1,4 +1,4 @@
-"""One log, many projections: a projection applies the log's lines in order, and can be rebuilt from the ledger."""
+"""Projections of the log: each is a state that applies the log's lines in order, and can be rebuilt from the ledger."""
 
 from __future__ import annotations
 
@@ -52,9 +52,10 @@ def take_in(ledger: Ledger, projection: Projection) -> bool:
 
 
 class Follower:
-    """Reads the log for the projections that every recall needs, on one thread at a time. The mirror has its own pace.
+    """Reads the log for the projections that every recall needs, one thread at a time; the mirror reads it by itself.
 
-    A line goes to the state of its namespace alone. Lines of a namespace without a state are passed to ``absent``.
+    Each line goes to the projections of all namespaces and to the state of its own namespace. If that state is not loaded, the
+    line is passed to ``absent``.
     """
 
     def __init__(
@@ -75,13 +76,13 @@ class Follower:
             self._whole.append(projection)
 
     def join(self, state: NamespaceProjection) -> None:
-        """Add the state of a namespace, likewise."""
+        """Add the state of a namespace: apply its lines written while it was being built, and its lines from now on."""
         with self._reading:
             self._catch_up(state)
             self._states[state.namespace_id] = state
 
     def leave(self, state: NamespaceProjection) -> None:
-        """Apply no more lines to the state of a namespace. Called while all are ``paused``."""
+        """Apply no more lines to the state of a namespace. Called while the projections are ``paused``."""
         if self._states.get(state.namespace_id) is state:
             del self._states[state.namespace_id]
 
@@ -91,7 +92,7 @@ class Follower:
 
     @interruptible
     def paused(self) -> Generator[None, None, None]:
-        """Stop all projections from applying lines meanwhile."""
+        """Keep all projections from applying lines during a ``with`` block."""
         with self._reading:
             yield
 

@@ -1,4 +1,4 @@
-"""The states of the namespaces in use. Those that nobody used lately are let go, and loaded again when they are needed."""
+"""The loaded states of namespaces. States that were not used lately are unloaded, and loaded again when they are needed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _IDLE = 600.0  # seconds for which a larger state, which takes longer to load, s
 
 
 class LoadedStates:
-    """Loads states by name, and lets go those that were not used for the longest time, if there are too many.
+    """Loads states by name; if there are too many, it unloads those that were not used for the longest time.
 
-    A call that still uses a state which was let go sees the namespace as it was at that moment; the next call gets a new state,
-    loaded from the ledger. So nobody keeps a state for longer than a call.
+    A call that still uses an unloaded state sees the namespace as it was at that moment. The next call gets a new state, loaded
+    from the ledger. So no caller keeps a state for longer than one call.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class LoadedStates:
         return None
 
     def load(self, name: str, namespace_id: int) -> NamespaceState:
-        """Load a namespace's state, unless another thread has just done so; then let others go if there are too many."""
+        """Load a namespace's state, unless another thread has just done so; then unload others if there are too many."""
         with self._loading:
             found = self.states.get(name)
             if found is None:
@@ -59,7 +59,7 @@ class LoadedStates:
         return found
 
     def _make_room(self, new: NamespaceState) -> None:
-        """Let states go until there are few enough again."""
+        """Unload states until there are few enough again."""
         states = list(self.states.values())
         count, size = len(states), sum(state.bytes for state in states)
         if count <= MOST and size <= MOST_BYTES:
@@ -73,7 +73,7 @@ class LoadedStates:
                 count, size = count - 1, size - state.bytes
 
     def _let_go(self, state: NamespaceState) -> bool:
-        """Save what was learned, and drop a state; return False, and keep it, if it has something to do."""
+        """Save what a state has learned, and unload it; if it has something to do, keep it and return False."""
         if state.busy:
             return False
         try:

@@ -1,4 +1,4 @@
-"""The lines of the log that say what happened, without a word of any task or case."""
+"""Lines for Python's log that say what happened, and quote no task and no case."""
 
 from __future__ import annotations
 

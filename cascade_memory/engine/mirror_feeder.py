@@ -34,7 +34,7 @@ _log = log_of(__name__)
 
 
 class MirrorFeeder:
-    """One thread of the process that owns the mirror. In any other process it waits until the owner ends, then takes over."""
+    """The thread that feeds the mirror. In a process that does not own the mirror, it waits to take over from the owner."""
 
     def __init__(
         self,
@@ -103,14 +103,14 @@ class MirrorFeeder:
         self.owner = True
 
     def stand_aside(self) -> None:
-        """Leave the mirror to other processes from now on, except for a purge: agents need it more than this one."""
+        """Leave the mirror to other processes from now on, except for a purge: agents need it more than this process does."""
         with self._hurried():
             self._stands_aside = True
             if self.owner:
                 self._let_go()
 
     def _is_relieved(self) -> bool:
-        """Notice that another process has taken over, since this one was away for long; return whether that is so."""
+        """Note and return whether another process has taken over the mirror, because this one was inactive for long."""
         if self.owner and self._parts.lock is not None and not self._still_owner(self._parts.lock):
             self.owner = False
             self._projection.serving = False
@@ -157,7 +157,7 @@ class MirrorFeeder:
                 began = time.perf_counter()
 
     def _follow(self) -> None:
-        """Read how far the owner has fed the mirror, if other processes may ask it."""
+        """Read how far the owner has fed the mirror, if other processes may query the mirror."""
         if self._mirror.shared:
             self._projection.mark = self._projection.noted()
             self._warm_up()
@@ -172,7 +172,7 @@ class MirrorFeeder:
         return ledger.head() > mark.seq or bool(ledger.cases.after(mark.key, 1))
 
     def ready(self) -> bool:
-        """Recover from a failure, and take over a mirror built by another process; return whether the mirror can be fed."""
+        """Recover from a failure, or take over a mirror that another process built; return whether the mirror can be fed."""
         if self._broken:
             if not self._mirror.recover():
                 self._projection.rebuild()
@@ -190,7 +190,7 @@ class MirrorFeeder:
         return self._projection.feed(size)
 
     def _warm_up(self) -> None:
-        """Open a mirror that recall will soon ask: the first query takes seconds."""
+        """Open a mirror that recalls will soon query, and query it once: the first query takes seconds."""
         ledger, projection = self._parts.ledger, self._projection
         if projection.serving or not projection.mark.key or not projection.mark.current or time.monotonic() < self._next_look:
             return
@@ -207,7 +207,7 @@ class MirrorFeeder:
         self._query_failed(error)
 
     def _query_failed(self, error: Exception) -> None:
-        """Count a failed query: recall scans by itself, and the mirror is tried again after some time."""
+        """Count a failed query: recalls then scan the cases themselves, and the mirror is tried again after some time."""
         self._count(error)
         self._projection.serving = False
         self.pace.failed()
@@ -269,14 +269,14 @@ class MirrorFeeder:
             raise StoreError("another process owns this folder and feeds Chroma; run this there, or close it there first")
 
     def rebuild(self) -> None:
-        """Delete the mirror and feed it again from the beginning, now, on this thread."""
+        """Delete the mirror and feed it again from the beginning; return when it is complete."""
         with self._hurried():
             self._check_owner()
             self._projection.rebuild()
             self.flush()
 
     def purge(self, line: int) -> tuple[str, ...]:
-        """Make the mirror forget everything up to a line of the log; return descriptions of what may be left."""
+        """Rebuild the mirror without what the log has removed up to a line; describe what forgotten data may be left."""
         aside, self._stands_aside = self._stands_aside, False
         try:
             with self._hurried():
@@ -301,7 +301,7 @@ class MirrorFeeder:
 
     @interruptible
     def _hurried(self) -> Generator[None, None, None]:
-        """Work without pauses, on this thread or the feeder's, whichever gets the lock first."""
+        """Interrupt the background feeding and its pauses, and keep its lock during a ``with`` block."""
         try:
             self._rest.set()
             with self._working:
@@ -317,7 +317,7 @@ class MirrorFeeder:
                 self._rest.is_set = False
 
     def close(self, *, feed: bool) -> None:
-        """Stop, feed the rest if asked to, close the mirror and note that it was closed cleanly."""
+        """Stop the thread, feed the rest if ``feed`` is true, close the mirror, and note that it was closed cleanly."""
         self._stop.set()
         self._rest.set()
         self._thread.join(60)

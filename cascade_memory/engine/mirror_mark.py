@@ -16,9 +16,9 @@ CHANGED = "Chroma was copied here, or changed, or only opened, by another progra
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What the ledger notes about the mirror: fed up to this case and this log line, and whether it was closed cleanly.
+    """What the ledger notes about the mirror: up to which case and log line it was fed, and whether it was closed cleanly.
 
-    ``seal`` describes the mirror's files as they were at closing. If they differ now, somebody else has put them there.
+    ``seal`` describes the mirror's files as they were at closing. If they differ now, another program has changed them.
     """
 
     key: int
@@ -29,7 +29,7 @@ class Mark:
 
     @classmethod
     def read(cls, text: str | None) -> Mark:
-        """Parse the note. Without a note there never was a mirror; a note that cannot be parsed is not trusted.
+        """Parse the note. No note means that there never was a mirror; a note that cannot be parsed is not trusted.
 
         >>> Mark.read(Mark(7, 9, clean=True, seal="a-b").written())
         Mark(key=7, seq=9, clean=True, seal='a-b', layout=2)
@@ -49,7 +49,7 @@ class Mark:
 
     @property
     def current(self) -> bool:
-        """False if an older version fed the mirror."""
+        """True if the mirror has the present layout; False if an older version fed it."""
         return self.layout == _LAYOUT
 
     @property

@@ -35,7 +35,7 @@ def replace_changed(mirror: CaseMirror, ledger: Ledger, keys: Sequence[int]) -> 
 
 
 def remove_forgotten(mirror: CaseMirror, ledger: Ledger, cases: Sequence[Case]) -> None:
-    """Remove those of these cases that the ledger no longer has."""
+    """Remove the given cases from the mirror if the ledger no longer has them."""
     numbers = ledger.namespaces()
     for namespace in dict.fromkeys(case.namespace for case in cases):
         ids = [case.id for case in cases if case.namespace == namespace]
@@ -49,9 +49,10 @@ BUILD_ELSEWHERE = 2_000  # cases: with fewer, a rebuild runs here; with more, in
 
 
 class MirrorProjection:
-    """Applies the log at its own pace: its position, the mark, is stored in the ledger and outlives the process.
+    """Applies the log to the mirror at its own pace; its position in the log is stored in the ledger as the mark.
 
-    Used by one thread at a time. ``note_failure`` is called for every problem repaired here, ``note_success`` for every batch.
+    It is used by one thread at a time. It calls ``note_failure`` for every problem that it repairs, and ``note_success`` for
+    every batch.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class MirrorProjection:
         self.mark = mark
 
     def mark_dirty(self) -> bool:
-        """Note on disk that the mirror is in use, before it is opened; delete it and return False if it was changed."""
+        """Note on disk that the mirror is in use, before it is opened; if it was changed, rebuild it and return False."""
         if not self.mark.clean or self._mirror.shared:
             return True
         if self.mark.key and not self._mirror.is_sealed(self.mark.seal):
@@ -148,7 +149,7 @@ class MirrorProjection:
         self._fed(Mark(self._empty([*emptied], names), seq, clean=self._mirror.shared), replaced)
 
     def _empty(self, namespaces: Sequence[int], names: dict[int, str]) -> int:
-        """Drop collections; return the key from which to feed again, since cases may have been added after the deletion."""
+        """Drop the collections of emptied namespaces; return the key after which to feed again: cases may have been added."""
         key = self.mark.key
         for namespace in namespaces:
             self._mirror.drop(names[namespace])
@@ -211,7 +212,7 @@ class MirrorProjection:
             self._building = None
 
     def check_shared(self) -> None:
-        """Compare counts with a server that was unreachable: it may have lost cases, or hold them under older names."""
+        """Rebuild the mirror if the server has lost cases while it was unreachable, or holds them under older names."""
         if not self.mark.current:
             self.rebuild()
         for name, number in self._ledger.namespaces().items():

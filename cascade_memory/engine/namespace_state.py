@@ -122,7 +122,7 @@ class NamespaceState:
 
     @property
     def bytes(self) -> int:
-        """Roughly how much memory this takes."""
+        """Roughly how many bytes of RAM the state takes."""
         return _EMPTY + self.index.bytes + self.index.count * _CASE
 
     @property
@@ -266,7 +266,7 @@ class NamespaceState:
         self._tidying.release()
 
     def stale(self) -> tuple[str, ...]:
-        """Describe what still holds forgotten data and cannot be cleaned now."""
+        """Describe the learned data that still contain something forgotten and cannot be cleaned now."""
         stale = self.learner.stale()
         if not stale and self._parts.ranker.training is not None and self._learning.locked():
             return (f"the encoder of {self.name!r}, which is being trained right now: memory.data.refit() trains it again",)
@@ -284,7 +284,7 @@ class NamespaceState:
         return too_many or (self._ages and time.monotonic() >= self.next_look)
 
     def tidy(self) -> None:
-        """Expire and evict cases as the limits demand; the log reports it to every process, and to this state."""
+        """Expire and evict cases as the limits demand; the log tells every process, and this state, what was removed."""
         if not self._tidying.try_acquire():
             self._try_again = time.monotonic() + _ELSEWHERE
             return

@@ -1,6 +1,6 @@
-"""What was announced as a secret in an episode is known in the calls that follow: its task may name what its solution repeats.
+"""Remembers secrets that were announced in an episode for its later calls: a solution may repeat a secret of the task.
 
-It is held in RAM alone, by the process that was told it, for a limited number of episodes and a limited time.
+The secrets are kept only in RAM, by the process that was given them, for a limited number of episodes and a limited time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _EPISODES, _SECONDS = 1_024, 86_400.0
 
 
 class OpenSecrets:
-    """The marks of the episodes in which a secret was announced lately; most episodes have none."""
+    """The placeholders (``Marks``) of the episodes in which a secret was announced lately; most episodes have none."""
 
     def __init__(self, most: int = _EPISODES) -> None:
         self._most = most
@@ -23,12 +23,12 @@ class OpenSecrets:
         self._changing = threading.Lock()
 
     def of(self, episode_id: str) -> Marks | None:
-        """Return what is known of an episode; None if no secret was announced in it."""
+        """Return the placeholders of an episode; None if no secret was announced in it lately."""
         found = self.held.get(episode_id)
         return None if found is None or found[0] < time.monotonic() - _SECONDS else found[1]
 
     def keep(self, episode_id: str, marks: Marks) -> None:
-        """Keep the marks of an episode, and let go of those that are too many or too old."""
+        """Keep the placeholders of an episode; drop the oldest ones if there are too many, or if they are too old."""
         now = time.monotonic()
         with self._changing:
             self.held[episode_id] = (now, marks)
@@ -37,7 +37,7 @@ class OpenSecrets:
                 self.held.popitem(last=False)
 
     def again(self, text: str) -> str:
-        """Return a text without the secrets of any episode that is known here: an error may quote whatever it was given."""
+        """Return a text without the secrets of any remembered episode: an error message may quote any text."""
         if self.held:
             with self._changing:
                 known = [marks for _, marks in self.held.values()]

@@ -69,5 +69,5 @@ class Parts:
 
     @property
     def rest_at_once(self) -> bool:
-        """True if nothing but the embedder can hang in a recall; beside a model, a server counts as what may."""
+        """True if only the embedder can hang in a recall; with an embedder that may hang, a database server may hang too."""
         return self.ranks_at_once and (self.embeds_at_once or self.shared is None)

@@ -1,6 +1,6 @@
-"""Writes recalls to the ledger: at once if possible, otherwise when the ledger is free; remembers which ones failed.
+"""Writes recalls to the ledger: at once if possible, otherwise when the ledger is free; remembers which recalls failed.
 
-A recall that nobody waits for any more is not written down; if it was, the episode that it opened is closed.
+A recall that no caller waits for any more is not written. If it is written already, the episode that it opened is closed.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class _Late(NamedTuple):
 
 
 class Recording:
-    """Writes recalls down. A failure to write is no reason to withhold the cases.
+    """Writes recalls to the ledger. If that fails, the caller gets the cases all the same.
 
-    While another process is writing, recalls queue up, and a thread writes them down in order: a recall in a burst of two
-    hundred must not lose its reward.
+    While another process is writing, recalls queue up, and a thread writes them in order: a recall in a burst of two hundred
+    must not lose its reward.
     """
 
     def __init__(self, ledger: Ledger, report: Callable[[str, Exception], None]) -> None:
@@ -66,7 +66,7 @@ class Recording:
     def write(self, entry: RecallRecord, most: float | None, seq: int, written: _Written) -> Exception | None:
         """Write a recall and pass its key to ``written``, within ``most`` seconds; return the error if that fails for good.
 
-        The caller reports the error. What fails later is reported here.
+        The caller reports this error. If the recall is queued and fails later, the failure is reported from here.
 
         ``seq`` is the last log line that the recall has seen.
         """
@@ -105,7 +105,10 @@ class Recording:
         return not self._late
 
     def _wait(self, over: Callable[[], bool], most: float | None) -> bool:
-        """Wait until something is over. No condition of ``threading`` is used: an interrupt may leave its lock held."""
+        """Wait until ``over()`` is true, for ``most`` seconds at most; return whether it is.
+
+        No condition of ``threading`` is used: an interrupt may leave its lock held.
+        """
         now = time.monotonic()
         until, ask = None if most is None else now + most, now + _ASK
         while not over():
@@ -137,13 +140,13 @@ class Recording:
         return None
 
     def _start_writer(self) -> None:
-        """Let a thread write the queue, unless one does. Of several that are asked for at once, the first does it all."""
+        """Let a thread write the queue, unless one is doing so. If several are started at once, the first does all work."""
         if not self._writing:
             with patience(None):
                 self._writer.give(Job(functools.partial(self._catch_up, threading.get_ident())))
 
     def _catch_up(self, asker: int) -> None:
-        """Write the queue in order. A recall leaves the queue only after it is written, so that no other one overtakes it."""
+        """Write the queue in order. A recall stays in the queue until it is written, so that no later recall overtakes it."""
         may_wait = threading.get_ident() != asker  # False: no thread could be started, so the caller does the work
         with self._catching_up:  # one at a time, also where an interrupt has made somebody start another one
             try:
@@ -194,9 +197,9 @@ class Recording:
             return any(late.entry.episode_id == episode_id for late in self._late)
 
     def wait_for(self, episode_id: str | None = None, *, thread: str | None = None) -> None:
-        """Wait until the recalls queued now are written: those of an episode, of a conversation, or all of them.
+        """Wait until the queued recalls are written: those of an episode, of a conversation, or all of them.
 
-        Wait as well until the episodes that nobody will end are closed.
+        Also wait until the episodes of abandoned recalls, which nobody will end, are closed.
         """
         if not self._late and not self._left:
             return
@@ -218,12 +221,12 @@ class Recording:
     # -- nobody waits ------------------------------------------------------------------------------------------------
 
     def _drop(self, late: _Late) -> None:
-        """Leave a recall unwritten: the run that it was made for has ended, so nobody would end its episode."""
+        """Do not write a recall whose run has ended: nobody would end the episode that it opens."""
         if late.entry.episode_id is not None:
             self.note_unopened(late.entry.episode_id)
 
     def _note_opened(self, late: _Late, key: int, episode_id: str) -> None:
-        """Let those who wait for this recall close the episode that it has opened, if they leave too early."""
+        """Let the askers of a recall close the episode that it has opened, in case they stop waiting too early."""
         close = functools.partial(self._close_soon, key, episode_id)
         for asker in late.askers:
             if late.entry.opens_episode or asker.ends_named:
@@ -252,7 +255,10 @@ class Recording:
         self._unopened.append(episode_id)
 
     def failed_to_open(self, episode_id: str) -> bool:
-        """Say whether this episode is missing because its recall failed; raise if the caller does not know that yet."""
+        """Say whether an episode is missing because its recall failed, or closed because nobody waited for the recall.
+
+        Raise ``UnknownEpisode`` if the caller does not know yet that the recall failed.
+        """
         if episode_id not in self._unopened:
             return False
         found = self._ledger.episodes.one(episode_id)

@@ -1,4 +1,4 @@
-"""What the verbs pass to the engine, already checked."""
+"""The arguments of recall, search and reward, as they are passed to the engine: already checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds, from a judgement, what the ledger records: the outcome, its labels in hindsight, and the case that it retains."""
+"""Builds what the ledger records of a judgement: the outcome, its hindsight labels, and the case to retain."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from cascade_memory.errors import ContentChanged, InvalidInput
 
 
 class Settles(Protocol):
-    """What is needed of an engine."""
+    """The part of an engine that is needed to settle an episode."""
 
     parts: Parts
     matcher: CarefulMatcher
@@ -140,14 +140,14 @@ def _repeats(engine: Settles, judgement: Judgement, episode: Unsettled, solution
 
 
 def _new(opens: RecallRecord) -> Unsettled:
-    """Return what there is to know about an episode that is opened as it is settled."""
+    """Return the data of an episode that its judgement both opens and settles."""
     return Unsettled(
         key=0, namespace=opens.namespace, query=opens.query, vector=opens.vector, solution=None, groups={}, similarity={}
     )
 
 
 def _metadata(engine: Settles, judgement: Judgement) -> Mapping[str, MetadataValue]:
-    """Return the metadata of a judgement, and those of the episode that hold what was announced as a secret only later."""
+    """Return the judgement's metadata, plus cleaned metadata of the episode whose secrets were announced only later."""
     if judgement.record.made is None:  # no text of it may hold a secret
         return judgement.metadata
     found = engine.parts.ledger.episodes.one(judgement.episode_id)

@@ -1,4 +1,4 @@
-"""Signs tokens with the ledger's own key, and reads those that come back."""
+"""Signs tokens with the ledger's own key, and reads tokens that are presented to it."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ class Signing:
         return sign(self._key, purpose, about, now.after(lasts))
 
     def read(self, purpose: str, about: Sequence[str], token: object) -> Signed | None:
-        """Return what a token says; None if it was not made here for this purpose and these texts, or was altered."""
+        """Return the content of a token; None if it was altered, or not made with this ledger for this purpose and texts."""
         return read(self._key, purpose, about, token)

@@ -1,4 +1,4 @@
-"""Rows and recalls without a decision: of an episode that is opened without a recall, and of a recall that failed."""
+"""Builds the row of an episode that is opened without a recall, and the ``Recall`` of a recall that failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers whether an action that is about to be done is a known mistake, and whether to say so."""
+"""Decides whether an action that is about to be done is a known mistake, and whether to warn the agent."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TIDIED = 64  # failures after which old ones are looked for
 
 
 class Serves(HasCases, Protocol):
-    """What is needed of an engine."""
+    """The part of an engine that a ``WarningDesk`` needs."""
 
     def namespace_id(self, namespace: str) -> int:
         """Return the id of a namespace; 0 if it does not exist."""
@@ -46,7 +46,7 @@ class Serves(HasCases, Protocol):
         ...
 
     def oldest(self) -> float:
-        """Return the time before which nothing is shown any more."""
+        """Return the time limit from the ttl: what is older is not shown any more."""
         ...
 
     def note_failure(self, step: str, error: Exception) -> None:
@@ -55,9 +55,9 @@ class Serves(HasCases, Protocol):
 
 
 class WarningDesk:
-    """Has a shelf for each namespace in which an action was checked; follows the log for all of them.
+    """Checks actions, with the failures of each namespace on a ``WarningShelf``; follows the log for all shelves.
 
-    Without options (``warnings=False``) no action is checked and no failure is kept.
+    Without options (``warnings=False``), no action is checked and no failure is kept.
     """
 
     def __init__(self, engine: Serves) -> None:
@@ -75,7 +75,7 @@ class WarningDesk:
     # -- following the log -------------------------------------------------------------------------------------------
 
     def apply(self, changes: Sequence[Change]) -> None:
-        """Let the shelves know what has changed."""
+        """Pass changes on to the shelves of their namespaces."""
         for change in changes:
             shelf = self._by_id.get(change.namespace)
             if shelf is not None:
@@ -123,7 +123,7 @@ class WarningDesk:
         return self.options is None or (shelf is not None and shelf.silent)
 
     def check(self, request: CheckRequest) -> Advice | None:
-        """Return what to show to an agent that is about to do something; None if that is nothing, or if the memory fails."""
+        """Return the advice for an agent that is about to act; None if there is none, or if the memory fails."""
         if self.silent(request.namespace):
             return None
         most = _WAITS if request.deadline is None else min(_WAITS, request.deadline)
@@ -171,7 +171,7 @@ class WarningDesk:
         return self._decide(request, shelf, all_of_it, (now.key, len(earlier))) if more else None
 
     def _clean(self, step: Step, episode_id: str) -> Step:
-        """Return a step as it would be stored: with placeholders, and whatever else the user's function takes out."""
+        """Return a step as it would be stored: with placeholders for secrets, and changed by the user's function."""
         stored = self._engine.parts.door.record(episode_id).solution([step])
         return stored.steps[0] if isinstance(stored, Trajectory) else step
 
@@ -185,7 +185,7 @@ class WarningDesk:
         *,
         told: Collection[str],
     ) -> Iterator[Failure]:
-        """Yield the failures that make an action a mistake in its place, those on the most similar tasks first."""
+        """Yield the failures that make this action a mistake in this place; those on the most similar tasks first."""
         shown = [group for group in found if not shelf.retired_by_hand(group.id)]
         nearest = self._allowed(shelf.nearest(shown, vector), request)
         of = request.episode_id
@@ -194,7 +194,7 @@ class WarningDesk:
     def _again(
         self, request: CheckRequest, shelf: WarningShelf, evidence: Sequence[Failure], answers: Sequence[Check]
     ) -> Advice | None:
-        """Answer a call that was answered before, or one that is locked; None if there is nothing more to say."""
+        """Repeat the advice for a call that was warned of before, or that is locked; None if there is none."""
         for one in answers:
             group = shelf.group(one.warning) if one.warned else None
             if group is not None:
@@ -205,9 +205,9 @@ class WarningDesk:
     def _decide(
         self, request: CheckRequest, shelf: WarningShelf, nearest: Iterable[Failure], number: tuple[int, int]
     ) -> Advice | None:
-        """Let chance decide whether to warn of the mistake that was made on the most similar task.
+        """Decide at random whether to warn of the mistake that was made on the most similar task.
 
-        ``number`` is that of the episode, and that of the check in it.
+        ``number`` seeds the draw: the key of the episode, and the number of earlier checks in it.
         """
         best = None
         for one in nearest:
@@ -235,7 +235,7 @@ class WarningDesk:
         return None if group is None else self._advice(request, shelf, self._allowed(group.failures, request), best)
 
     def _allowed(self, failures: Sequence[Failure], request: CheckRequest) -> list[Failure]:
-        """Leave out what is too old, on the word of too little trust, or of an actor who is held back."""
+        """Leave out failures that are too old, have too little trust, or come from an actor who is held back."""
         since = self._engine.oldest()
         usable = [one for one in failures if one.trust >= request.min_trust and one.at >= since]
         if not names_somebody(usable):
@@ -256,7 +256,7 @@ class WarningDesk:
     # -- looking -----------------------------------------------------------------------------------------------------
 
     def all(self, namespace: str, *, near: NDArray[np.float32] | None = None) -> list[FailureWarning]:
-        """Return the warnings of a namespace: the latest first, or those of the most similar tasks."""
+        """Return the warnings of a namespace: the latest first or, with ``near``, those of the most similar tasks first."""
         shelf = self.shelf(namespace)
         if shelf is None:
             return []
@@ -274,7 +274,7 @@ class WarningDesk:
         return [warning for _, warning in sorted(found, key=lambda one: -one[0])]
 
     def one(self, namespace: str, warning: str) -> FailureWarning | None:
-        """Return one warning; None if there is none. Only its own failures are read, since others may be many."""
+        """Return one warning, None if there is none; it reads only its own failures, since the others may be many."""
         shelf = self.shelf(namespace)
         if shelf is None:
             return None
@@ -302,7 +302,7 @@ class WarningDesk:
     # -- where learning happens --------------------------------------------------------------------------------------
 
     def happens_again(self, namespace: str, found: Blame, episode_id: str) -> bool:
-        """Note that an error of the world met an action, and say whether it did so in three episodes of this process."""
+        """Note an error of the world (such as a time-out) at an action; say if three episodes of this process had it."""
         key = (namespace, digest("\x00".join([found.group, *words_in(found.happened)])))
         with self._changing:
             episodes = self._of_the_world.setdefault(key, set())
@@ -316,7 +316,7 @@ class WarningDesk:
         self._blamed[namespace] = self._blamed.get(namespace, 0) + 1
 
     def learn(self) -> None:
-        """Read what is new, ask for advice on new warnings, and drop old failures; a fault is counted."""
+        """Read new failures and results, ask for advice on new warnings, and drop old failures; errors are counted."""
         if self.options is None:
             return
         for namespace, count in list(self._blamed.items()):
@@ -336,7 +336,7 @@ class WarningDesk:
             self._try(lambda: self._distil(shelf, count))
 
     def _distil(self, shelf: WarningShelf, count: int) -> None:
-        """Ask for advice on the warnings that have none; a model reads nothing that is held back."""
+        """Ask ``distil`` for advice on warnings that have none; it is given no failures that are held back."""
         shelf.refresh()
         new = [group for group in shelf.groups() if (shelf.namespace_id, group.id) not in self._asked]
         new = [group for group in new if (one := shelf.decisions.get(group.id)) is None or one.advice is None]

@@ -1,4 +1,4 @@
-"""Which earlier failures make an action a mistake where it is about to be done."""
+"""Finds the earlier failures that make an action a mistake in the place where it is about to be done."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EXPLAINED = 16  # failures of which the runs are read, to see what was done the
 
 
 class HasCases(Protocol):
-    """What is needed of an engine."""
+    """The part of an engine that is needed to find the failures."""
 
     parts: Parts
 
@@ -44,11 +44,12 @@ def those_that_count(
     told: Collection[str],
     episode_id: str,
 ) -> Iterator[Failure]:
-    """Yield the failures that count, in their order. Each is looked at when it is asked for: mostly the first is enough.
+    """Yield the failures that count, in their order. Each is examined on demand, since the first is usually enough.
 
-    Left out are failures at what has worked in the same place, or on tasks more like the present one; and those that may have
-    come of how things stood in their run, if they stand otherwise in this one. A message that names a word of the action says
-    itself what was wrong. How things stand does not matter for the warnings that the agent was ``told`` already.
+    A failure is left out if the same action has worked in the same place, or on a task more similar to the present one. It is
+    also left out if it may have depended on the state of things in its run, and this state is different now. That state is not
+    compared in two cases: if the error message names a word of the action, and so says what was wrong, and for warnings that
+    the agent was ``told`` already.
     """
     if not failures:
         return
@@ -86,7 +87,7 @@ def _calls_near(engine: HasCases, shelf: WarningShelf, step: Step, vector: NDArr
 
 
 def _stored(done: Sequence[Step], engine: HasCases, episode_id: str) -> Sequence[Step]:
-    """Return steps as they would be stored: with placeholders instead of secrets. What was observed does not matter here."""
+    """Return steps as they would be stored: with placeholders instead of secrets; observations are left out."""
     actions = [dataclasses.replace(step, observation="", thought="") for step in done if step.action]
     stored = engine.parts.door.record(episode_id).solution(capped(Trajectory(actions))) if actions else None
     return stored.steps if isinstance(stored, Trajectory) else ()

@@ -1,4 +1,4 @@
-"""What a check of an action passes to the engine, already checked."""
+"""The arguments of a check of an action, as they are passed to the engine: already validated."""
 
 from __future__ import annotations
 

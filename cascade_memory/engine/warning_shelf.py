@@ -1,4 +1,4 @@
-"""The failures of one namespace in memory, with what was decided about them and what came of warning of them."""
+"""Keeps the failures of one namespace in RAM, with the decisions about their warnings and the results of checks."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Group:
 
 
 class WarningShelf:
-    """Holds what checks need, and reads it anew when the log says so. Reading is left to whoever asks next."""
+    """Holds the data that checks need. If the log reports a change, the next caller reads them again."""
 
     def __init__(self, name: str, namespace_id: int, ledger: Ledger) -> None:
         self.name, self.namespace_id, self._ledger = name, namespace_id, ledger
@@ -71,23 +71,23 @@ class WarningShelf:
     # -- following ---------------------------------------------------------------------------------------------------
 
     def note(self, change: Change) -> None:
-        """Take a line of the log into account."""
+        """Note which data must be read again because of a line of the log."""
         if change.settles:
             self._news = self._settled = True
         elif change.takes_outcomes_back or change.decides or change.purges or change.hides_case or change.shows_case_again:
             self.outdate()
 
     def outdate(self) -> None:
-        """Read everything anew at the next occasion."""
+        """Mark all data as outdated, so that the next ``refresh`` reads them again."""
         self._outdated = self._settled = True
 
     @property
     def silent(self) -> bool:
-        """Whether nothing can be warned of, as far as the log was read."""
+        """Whether there is nothing to warn of, according to the log as far as it was read."""
         return not (self._groups or self._outdated or self._news)
 
     def refresh(self) -> None:
-        """Read what the log said of failures; what came of checks is counted where learning happens."""
+        """Read failures that the log has reported; the results of checks only once, since ``count_up`` reads them later."""
         if not (self._outdated or self._news):
             return
         with self._lock:
@@ -159,7 +159,7 @@ class WarningShelf:
         return self._groups.get(warning)
 
     def matching(self, step: Step) -> list[Group]:
-        """Return the warnings of which an action has the tool and all words."""
+        """Return the warnings whose tool and words all occur in an action."""
         if not self._groups:
             return []
         words = {"", *words_in(said_by(step))}
@@ -212,7 +212,7 @@ class WarningShelf:
         return decided is not None and decided.retired is True
 
     def draw(self, episode: int, earlier: int) -> float:
-        """Return the random number of a check: in every process another one for each episode and each check in it."""
+        """Return the random number of a check: the same in every process, but another one for each episode and check."""
         return float(np.random.default_rng([self.namespace_id, _CHECKING, episode, earlier]).random())
 
 

@@ -17,7 +17,7 @@ from cascade_memory.learning.warning_value import FLOOR
 def described(
     shelf: WarningShelf, failures: Sequence[Failure], best: Failure | None = None, *, held: bool = False
 ) -> FailureWarning:
-    """Return a warning in the words of one of its failures: the ``best`` one, or else the newest."""
+    """Return a warning with the texts of one of its failures: the ``best`` one, or else the newest."""
     told = best or failures[-1]
     blame, decided = told.blame, shelf.decisions.get(told.blame.group, WarningDecision())
     instead = next((one.blame.instead for one in (told, *reversed(failures)) if one.blame.instead), "")
@@ -44,7 +44,7 @@ def described(
 
 
 def held_from(standings: Standings, failures: Sequence[Failure], asker: str | None, episode_id: str) -> NDArray[np.bool_]:
-    """Return which failures must not be told in an episode, by the rule for cases: whoever made them is not trusted yet."""
+    """Return which failures must not be shown in an episode: as with cases, those of actors who are not trusted yet."""
     number: dict[str, int] = {}
     groups = np.array([number.setdefault(one.blame.group, len(number)) for one in failures], np.int64)
     held = np.zeros(len(failures), bool)
@@ -56,5 +56,5 @@ def held_from(standings: Standings, failures: Sequence[Failure], asker: str | No
 
 
 def names_somebody(failures: Sequence[Failure]) -> bool:
-    """Say whether any failure rests on the word of an actor: a person's word needs nobody's record."""
+    """Say whether any failure comes from a named actor; if a person judged it, the actor does not matter."""
     return any(one.source != "human" and (one.actor or one.reporter) for one in failures)

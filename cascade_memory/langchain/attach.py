@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class Attachment:
-    """Attaches one handler. LangChain reads the context variable whenever a run begins."""
+    """Attaches one handler through a context variable, which LangChain reads whenever a run begins."""
 
     def __init__(self, handler: BaseCallbackHandler) -> None:
         self._handler = handler
         self._variable: ContextVar[BaseCallbackHandler | None] | None = None
 
     def attach(self) -> Attached:
-        """Attach the handler in this context until the result is exited or detached."""
+        """Attach the handler in this context until the ``with`` block of the result ends, or its ``detach()`` is called."""
         if self._variable is None:  # registration is permanent, so it is done only for memories that need it
             self._variable = ContextVar("cascade_memory_handler", default=None)
             register_configure_hook(self._variable, inheritable=True)
@@ -28,7 +28,7 @@ class Attachment:
 
 
 class Attached:
-    """An attached handler: leave it with ``with``, or call ``detach()``."""
+    """An attached handler: use it in a ``with`` block, or call ``detach()`` to detach it."""
 
     def __init__(self, variable: ContextVar[BaseCallbackHandler | None], token: Token[BaseCallbackHandler | None]) -> None:
         self._variable, self._token = variable, token

@@ -1,4 +1,4 @@
-"""``with memory.episode(query) as episode``: every recall inside joins it, whichever chain or agent makes the recall."""
+"""``with memory.episode(query) as episode``: every recall inside joins the episode, whichever chain or agent recalls."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class Block(Session):
-    """One task. Runs inside are watched: unless you set ``solution``, it is what the last run did.
+    """One task. Its runs are watched: unless you set ``solution``, the solution is what the last run did.
 
-    Set ``solution`` and call ``reward(...)`` as in ``cascade_memory.CascadeMemory.episode``; the block also ends as there.
+    ``solution``, ``reward(...)`` and the end of the block work as in ``cascade_memory.CascadeMemory.episode``.
     """
 
     interrupted = False  # True if the last run inside is interrupted and waits for a person
@@ -46,7 +46,7 @@ class Block(Session):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        """Settle, censor, or leave open."""
+        """Settle or censor the episode, or leave it open."""
         self._stack.close()
         if not self._waits(error):
             super().__exit__(kind, error, traceback)
@@ -54,7 +54,7 @@ class Block(Session):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Settle, censor, or leave open, without blocking the event loop."""
+        """Settle or censor the episode, or leave it open, without blocking the event loop."""
         self._stack.close()
         if not self._waits(error):
             await super().__aexit__(kind, error, traceback)

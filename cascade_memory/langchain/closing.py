@@ -20,7 +20,11 @@ _MAX_PARKED = 1024
 
 
 class Closing:
-    """Ends, parks and resumes episodes: at once, or on a worker if it would block an event loop."""
+    """Pauses and resumes episodes, and ends them.
+
+    Work at the end of a run is done on a worker thread if it would block an event loop or if the run was cancelled; otherwise
+    it is done at once.
+    """
 
     def __init__(self, memory: Memory) -> None:
         self._memory, self._own = memory, memory.episodes
@@ -52,7 +56,10 @@ class Closing:
             self._park(root)
 
     def close(self, root: Root, status: str, outputs: Any) -> None:
-        """Process a run that has ended; on a worker if this thread runs an event loop."""
+        """Process a run that has ended or that waits for a person.
+
+        The end is processed on a worker thread if this thread runs an event loop or if the run was cancelled.
+        """
         waits = root.interrupted and status == "ok"
         if not waits:  # from now on, a recall that is still under way opens no episode
             root.asker.leave(undo=status == "cancelled")
@@ -113,7 +120,7 @@ class Closing:
 
 
 def solution_of(root: Root, outputs: Any) -> Solution | None:
-    """Return the steps and the answer below a root: from the watched runs or the messages, whichever has more of them."""
+    """Return the steps and the answer below a root: from the watched runs or the messages, whichever has more steps."""
     watched = [_step(call) for call in root.calls if not call.own]
     messages = messages_in(outputs)
     if not messages:

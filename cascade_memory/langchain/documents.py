@@ -31,5 +31,5 @@ def _document(recall: Recall, case: RecalledCase) -> Document:
 
 
 def _number(value: float) -> float | None:
-    """Return a plain float: checkpointers cannot store numpy's, and JSON has no nan."""
+    """Return a plain float, or None for nan: checkpointers cannot store numpy's floats, and JSON has no nan."""
     return float(value) if math.isfinite(value) else None

@@ -48,20 +48,20 @@ class GraphHooks:
 
         Args:
             solution: The answer: a key of the state or a function of the state; by default it is read from the messages.
-            reward: A function of the state; by default the memory's ``reward_fn`` is asked. What this function raises reaches
-                the graph, while a failing ``reward_fn`` is only counted.
+            reward: A function of the state; by default the memory's ``reward_fn`` is asked. Exceptions of this
+                function reach the graph, while those of ``reward_fn`` are only counted.
             key: Where ``recall_node`` put the episode.
         """
         return learn_node(self._engine, solution=solution, reward=reward, key=key)
 
     def tool_guard(self, *, key: str = "cascade") -> ToolGuard:
-        """Build what warns before a ``ToolNode`` runs a tool: ``ToolNode(tools, **memory.tool_guard())``.
+        """Build the arguments that let a ``ToolNode`` warn before it runs a tool: ``ToolNode(tools, **memory.tool_guard())``.
 
         A call that is a known mistake is answered with the warning instead; if the model calls again, the tool runs.
 
         Args:
-            key: Where ``recall_node`` put the episode. Without one it is that of the surrounding ``with`` block, or of the
-                outermost run that ``memory.callback`` sees.
+            key: Where ``recall_node`` put the episode. If there is no episode, the guard takes that of the surrounding
+                ``with`` block, or of the outermost run that ``memory.callback`` sees.
 
         >>> from cascade_memory.langchain import CascadeMemory
         >>> from langgraph.prebuilt import ToolNode
@@ -75,7 +75,8 @@ class GraphHooks:
     ) -> list[BaseMessage]:
         """Put the episode's cases before the task, in a copy of the messages; those in the state do not change.
 
-        ``tools`` are the names of the tools that the model is offered: as turns, steps that called them stay calls.
+        ``tools`` are the names of the tools that the model is offered. Cases that are shown as turns have tool calls only if
+        all tools that these cases called are among them; otherwise the calls are text.
         """
         given: Any = episode
         if given is not None and not isinstance(given, Mapping):

@@ -30,7 +30,7 @@ class ToolGuard(TypedDict):
 
 
 def warning_before(memory: Memory, request: Any, episode_id: str, namespace: str | None) -> ToolMessage | None:
-    """Return what the model gets instead of the tool's answer; None: the tool may run. A failing memory warns of nothing."""
+    """Return the warning that the model gets instead of the tool's answer; None if the tool may run, or the memory fails."""
     with fail_open(memory, "check"):
         if (asked := _question(request)) is not None and (known := _known(memory, namespace)) is not None:
             return _answer(request, known.check(episode_id, **asked))
@@ -38,7 +38,7 @@ def warning_before(memory: Memory, request: Any, episode_id: str, namespace: str
 
 
 async def awarning_before(memory: Memory, request: Any, episode_id: str, namespace: str | None) -> ToolMessage | None:
-    """Do the same without blocking the event loop."""
+    """Do what ``warning_before`` does, without blocking the event loop."""
     with fail_open(memory, "check"):
         if (asked := _question(request)) is not None and (known := _known(memory, namespace)) is not None:
             return _answer(request, await known.acheck(episode_id, **asked))
@@ -51,7 +51,7 @@ def _known(memory: Memory, namespace: str | None) -> Warnings | None:
 
 
 def _question(request: Any) -> dict[str, Any] | None:
-    """Return what is asked about a tool call; None if a person has put it in the place of the model's: that person decides."""
+    """Return what to ask the memory about a tool call; None if a person has changed the call, since that person decides."""
     call = request.tool_call
     if call["id"] in (read(request.state, _EDITED) or ()):
         return None
@@ -63,8 +63,8 @@ def _question(request: Any) -> dict[str, Any] | None:
 def _turn(messages: Sequence[BaseMessage], call_id: str | None) -> str | None:
     """Return an id of the model's turn that a call belongs to; it is the same when a graph runs the call again.
 
-    Calls that were made together get the same answer: the model sees none before all of them are done. The id of a call is no
-    use here, since some models use the same one in every turn.
+    All calls of one turn get the same verdict from the memory, since the model sees no result before all of them are done. The
+    id of a call cannot be used here, since some models use the same id in every turn.
     """
     for place in range(len(messages) - 1, -1, -1):
         message = messages[place]
@@ -98,7 +98,7 @@ def tool_guard(memory: Memory, handler: CascadeCallbackHandler, *, key: str) -> 
 
 
 def _episode_of(memory: Memory, handler: CascadeCallbackHandler, request: Any, key: str) -> tuple[str, str | None] | None:
-    """Return the episode of a tool call, and its namespace: of the state, of the user's block, or of the outermost run."""
+    """Return the id and the namespace of a tool call's episode: from the state, the user's block or the outermost run."""
     with fail_open(memory, "check"):
         kept = cast("Mapping[str, Any]", read(request.state, key) or {}).get("id")
         around = active_episode(memory)

@@ -45,17 +45,18 @@ gc.callbacks.append(_collector)
 
 
 def was_cut_off(root: Root) -> bool:
-    """Say whether the run that reports its end now was read to its end; call this while it reports.
+    """Say whether the run that reports its end now is a stream that was cut off; call this while the run reports.
 
-    LangChain reads a stream from a generator. If the stream was read to its end, so was that; if the reader has left, it still
-    waits behind the last part that was read. The garbage collector may close that first, but collects no stream that is read.
+    LangChain reads a stream from a generator. If the stream was read to its end, the generator has ended as well. If the reader
+    has left, the generator still waits behind the last part that was read. The garbage collector may have closed the generator
+    before, but it collects only streams that nobody reads any more: a run whose end it causes was cut off, too.
     """
     found = _read_from(root)
     return inspect.isgenerator(found) and (found.gi_frame is not None or _collector.thread == threading.get_ident())
 
 
 def _read_from(root: Root) -> Any:
-    """Return what LangChain reads the stream of this run from; None if the run is no stream."""
+    """Return the iterator from which LangChain reads the stream of this run; None if the run is no stream."""
     frame = inspect.currentframe()
     for _ in range(_NEAR):
         frame = None if frame is None else frame.f_back
@@ -69,11 +70,12 @@ def _read_from(root: Root) -> Any:
 
 
 class CascadeCallbackHandler(GraphCallbackHandler):
-    """Pass ``memory.callback`` in ``config={"callbacks": [...]}``: one episode for each outermost run.
+    """The callback handler that gives each outermost run one episode.
 
-    Recalls anywhere below that run (in a retriever, a tool, a subagent) belong to its episode, and the two share their id. When
-    the run ends, ``reward_fn`` is asked. A cancelled or abandoned run is censored; an interrupted one stays open until it is
-    resumed. Failures of the handler are counted in ``memory.health()`` and never reach the agent.
+    Pass it in the config: ``config={"callbacks": [memory.callback]}``. Recalls anywhere below an outermost run (in a retriever,
+    a tool, a subagent) belong to its episode; the run and the episode have the same id. When the run ends, ``reward_fn`` is
+    asked. A cancelled or abandoned run is censored; an interrupted one stays open until it is resumed. Failures of the handler
+    are counted in ``memory.health()`` and never reach the agent.
     """
 
     run_inline = True  # in order, on the run's thread: an event takes microseconds, and the end goes to a worker
@@ -238,7 +240,7 @@ class CascadeCallbackHandler(GraphCallbackHandler):
     # -- the rest ----------------------------------------------------------------------------------------------------
 
     def _close_lost(self) -> None:
-        """Censor the episodes of runs whose end nobody has reported, and nobody will."""
+        """Censor the episodes of runs whose end was not reported and will not be reported any more."""
         for root in self.runs.lost():
             self._closing.close(root, "cancelled", None)
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 def shown(recall: Recall, show: Show) -> dict[str, Any]:
     """Return the cases of a recall as fields of an episode in a graph's state: plain JSON.
 
-    Which tools a model is offered is known only when it is called, so turns are kept as text, and with calls if there are any.
+    Turns are returned twice, as text and, if there are tool calls, with the calls: the tools that the model is offered are
+    known only when the model is called.
     """
     if show == "text":
         return {"context": recall.render()}
@@ -28,8 +29,8 @@ def shown(recall: Recall, show: Show) -> dict[str, Any]:
 def with_cases(messages: Sequence[BaseMessage], episode: Mapping[str, Any], offered: Collection[str] = ()) -> list[BaseMessage]:
     """Return the messages with the cases of an episode: before the task as text, or before the whole chat as earlier turns.
 
-    Turns come first, after system messages, so that what was really said stays together. They have calls only of tools that
-    are offered: some providers refuse others.
+    Turns come after the system messages and before all others, so that the real conversation stays together. They have tool
+    calls only if all the called tools are in ``offered``: some providers refuse calls of other tools.
     """
     turns = cast("list[dict[str, Any]]", episode.get("turns") or [])
     if not turns:

@@ -50,7 +50,7 @@ def text_of(message: BaseMessage) -> str:
 
 
 def task_in(messages: Sequence[BaseMessage]) -> tuple[str, str | None]:
-    """Return the task asked last, and the id of that message; empty if it has no text or was already answered."""
+    """Return the task asked last, and the id of its message; an empty task if it has no text or was already answered."""
     place = _last_asked(messages)
     if place is None or any(message.type == "ai" for message in messages[place + 1 :]):
         return "", None
@@ -58,9 +58,9 @@ def task_in(messages: Sequence[BaseMessage]) -> tuple[str, str | None]:
 
 
 def turn_in(messages: Sequence[BaseMessage]) -> tuple[str, str | None, bool]:
-    """Return the task that the last message of the user is or goes on with, its message's id, and whether it goes on with it.
+    """Return the task of the last message, the id of the message that asked it, and whether the last one goes on with it.
 
-    The task is empty if the message is small talk, has no text, or was already answered.
+    The last message is that of the user. The task is empty if this message is small talk, has no text, or was already answered.
     """
     text, _ = task_in(messages)
     if not text:
@@ -101,10 +101,11 @@ def _is_observation(messages: Sequence[BaseMessage], place: int) -> bool:
 def solution_in(messages: Sequence[BaseMessage], own: Collection[str] = (), outputs: object = None) -> Solution | None:
     """Return the solution: a trajectory if there were steps, otherwise the answer; None if there was neither.
 
-    Recalled cases are left out, since they are not new, and so are calls that were answered with a warning, since they were
-    not done: tool messages that are marked so or contain the memory's rendering of a case or a warning, and the calls whose ids
-    are in ``own``. If there is no answer as text, the structured answer in ``outputs`` is used, or else the result of the last
-    tool.
+    Recalled cases are left out, since they are not new. Calls that were answered with a warning are left out as well, since the
+    tool did not run. Both are recognised by the tool message, which is marked or contains the memory's rendering of a case or
+    a warning. Calls whose ids are in ``own`` are left out, too.
+
+    If there is no answer as text, the structured answer in ``outputs`` is used, or else the result of the last tool.
     """
     replies = [message for message in messages if isinstance(message, AIMessage)]
     if not any(message.tool_calls for message in replies) and any(is_react(text_of(message)) for message in replies):
@@ -140,7 +141,7 @@ def _unspoken(messages: Sequence[BaseMessage], outputs: object) -> str:
 
 
 def _results(message: AIMessage, after: Sequence[BaseMessage]) -> dict[str, ToolMessage]:
-    """Return the results of a message's calls by their ids, which some models use again in later turns."""
+    """Return the first result of each call of a message, by the call's id; some models use the same ids in later turns."""
     asked = {call["id"] for call in message.tool_calls}
     found: dict[str, ToolMessage] = {}
     for one in after:

@@ -48,12 +48,13 @@ class CascadeState(AgentState[Any]):
 
 
 class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
-    """Made by ``memory.middleware()``; put it first in ``create_agent(..., middleware=[...])``.
+    """The middleware that recalls before an agent runs and ends the episode after it; made by ``memory.middleware()``.
 
-    An episode lasts from a user's message to the final answer, across interrupts and resumes, even in another process. The
-    recalled cases are shown to the model in every call of the episode and never enter the history. The episode's id is in the
-    result (``result["cascade_episode_id"]``) and in the last message's ``response_metadata``. If the agent is about to repeat a
-    known mistake, it is warned in place of the tool's answer; if it calls again, the tool runs.
+    Put it first in ``create_agent(..., middleware=[...])``. An episode lasts from a user's message to the final answer, across
+    interrupts and resumes, even in another process. The recalled cases are shown to the model in every call
+    of the episode and never enter the history. The episode's id is in the result (``result["cascade_episode_id"]``) and in the
+    last message's ``response_metadata``. If the agent is about to repeat a known mistake, it gets a warning in place of the
+    tool's answer; if it calls again, the tool runs.
     """
 
     state_schema = CascadeState
@@ -117,7 +118,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         runtime: Any,
         config: Optional[RunnableConfig] = None,  # noqa: UP045
     ) -> dict[str, Any] | None:
-        """Do the same without blocking the event loop."""
+        """Do what ``before_agent`` does, without blocking the event loop."""
         return await in_thread(lambda: self.before_agent(state, runtime, config), ends_named=True)
 
     def _begin(self, state: CascadeState, runtime: Any, config: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -157,7 +158,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         return {"cascade_episode": {self._name: episode}, EPISODE_KEY: recall.episode_id}
 
     def _no_episode(self) -> dict[str, Any]:
-        """Clear the episode and its id: those in the state belong to an earlier turn."""
+        """Return the update that clears the episode and its id: those in the state belong to an earlier turn."""
         return {**self._nothing(), EPISODE_KEY: None}
 
     def _nothing(self) -> dict[str, Any]:
@@ -202,7 +203,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> Any:
-        """Do the same for asynchronous models."""
+        """Do what ``wrap_model_call`` does, for asynchronous models."""
         response = await handler(self._with_cases(request))
         self._note(request.state, response)
         return response
@@ -222,7 +223,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
 
     @override
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
-        """Do the same for asynchronous tools."""
+        """Do what ``wrap_tool_call`` does, for asynchronous tools."""
         episode = self._around(request.state)
         if episode is None:
             return _without_id(await handler(request))
@@ -279,7 +280,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
 
     @override
     async def aafter_agent(self, state: CascadeState, runtime: Any) -> dict[str, Any] | None:
-        """Do the same without blocking the event loop."""
+        """Do what ``after_agent`` does, without blocking the event loop."""
         episode = self._episode(state)
         if episode is None:
             return None
@@ -326,7 +327,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         return True
 
     def __repr__(self) -> str:
-        """Describe it in one line."""
+        """Describe the middleware in one line."""
         return f"CascadeMiddleware({self._memory!r}, name={self._name!r})"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CascadeMiddleware:
@@ -341,7 +342,7 @@ def _names_of(tools: Sequence[Any]) -> list[str]:
 
 
 def _without_id(result: Any) -> Any:
-    """Leave the id out of a tool's update: it is that of an agent inside the tool (deepagents' ``task``), not of this run."""
+    """Remove the episode's id from a tool's update: an agent in the tool (deepagents' ``task``) set it, not this run."""
     update = getattr(result, "update", None)
     if isinstance(update, dict):
         cast("dict[str, Any]", update).pop(EPISODE_KEY, None)

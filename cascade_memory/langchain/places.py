@@ -1,6 +1,6 @@
-"""Where in the state of a graph its task and its solution are: in the messages, under a key, or where a function finds them.
+"""Finds the task and the solution in the state of a graph: in the messages, under a key, or with a function.
 
-And the episode before: it stays in the state, since the user's next message may go on with its task.
+Also keeps the last episode in the state, since the user's next message may go on with its task.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Skip: TypeAlias = "Callable[[str], bool] | None"
 
 
 def check_places(*, query: Text = None, solution: Text = None, skip: Skip = None) -> None:
-    """Refuse what is neither a key of the state nor a function of it, before anything runs."""
+    """Refuse a ``query`` or ``solution`` that is neither a key nor a function, and a ``skip`` that is no function."""
     for name, value in {"query": query, "solution": solution}.items():
         if value is not None and not isinstance(value, str) and not callable(value):
             raise InvalidInput(f"{name} must be a key of the state or a function of it, not {type(value).__name__}")
@@ -27,11 +27,10 @@ def check_places(*, query: Text = None, solution: Text = None, skip: Skip = None
 
 
 def task_at(state: Any, query: Text, skip: Skip = None, *, verb: str) -> tuple[str, str | None, bool]:
-    """Return the task, the id of its message if it was asked in one, and whether it was asked before and the user goes on.
+    """Return the task, the id of its message (None if there is none), and whether the user goes on with an earlier task.
 
-    The task is empty if there is none, for example where the message is small talk.
-
-    A function that returns None, and a ``skip`` that returns True, say that this is no task.
+    The task is empty if there is none: for example, if the message is small talk, if the function ``query`` returns None, or if
+    ``skip`` returns True.
     """
     if query is None:
         task, anchor, goes_on = turn_in(messages_in(state))
@@ -66,7 +65,10 @@ def solution_at(state: Any, solution: Text, anchor: str | None, *, verb: str) ->
 
 
 def going_on(before: Mapping[str, Any] | None, task: str, *, goes_on: bool) -> dict[str, Any] | None:
-    """Return the episode of the last task if the user goes on with it, or keep it if there is no task; None: a new one begins.
+    """Return what the state keeps of the last episode; None if the task begins a new one.
+
+    If the user goes on with the last task, this is its episode, marked with ``goes_on``. If there is no task, the episode stays
+    under the key ``last``.
 
     >>> kept = over({"id": "e", "query": "Where is my tent?"})
     >>> going_on(kept, "Where is my tent?", goes_on=True)
@@ -82,7 +84,7 @@ def going_on(before: Mapping[str, Any] | None, task: str, *, goes_on: bool) -> d
 
 
 def over(episode: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what stays in the state of an episode that is over, unless it belongs to the user's own block."""
+    """Return what the state keeps of an episode that is over; an episode of the user's own block is not kept."""
     episode = episode or {}
     if episode.get("id") and not episode.get("block"):
         return {"last": _without_mark(episode)}

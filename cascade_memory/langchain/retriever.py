@@ -56,7 +56,7 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
     Use ``memory.middleware()`` for ``create_agent``, ``memory.callback`` for everything that takes callbacks,
     ``memory.recall_node()``, ``memory.learn_node()`` and ``memory.tool_guard()`` for hand-written graphs, and ``memory.tool()``
     for agents that decide themselves when to recall. ``memory.engine`` is the framework-free memory behind it, with all its
-    verbs.
+    methods.
 
     >>> memory = CascadeMemory(embedder="hashing")
     >>> case_id = memory.add("heat some cup", "take cup, microwave it")
@@ -87,7 +87,7 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
         metadata: dict[str, Any] | None = None,
         **options: Unpack[LangChainOptions],
     ) -> None:
-        """Open a folder, or without a path a memory in RAM.
+        """Open a memory in a folder, or in RAM if there is no path.
 
         Args:
             path: The folder.
@@ -131,17 +131,17 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
             k: int | None = None,
             where: Mapping[str, Any] | None = None,
         ) -> list[Document]:
-            """Do the same without blocking the event loop."""
+            """Do what ``invoke`` does, without blocking the event loop."""
             ...
 
     else:
 
         def invoke(self, input, config=None, **options):
-            """Recall for a task; who asks may stand among the configurable values, which do not reach a retriever."""
+            """Recall for a task; read who asks also from the configurable values, which do not reach a retriever."""
             return super().invoke(input, _with_actor(config), **options)
 
         async def ainvoke(self, input, config=None, **options):
-            """Do the same without blocking the event loop."""
+            """Do what ``invoke`` does, without blocking the event loop."""
             return await super().ainvoke(input, _with_actor(config), **options)
 
     def _get_relevant_documents(
@@ -210,8 +210,8 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
 
         Args:
             inject: Show the cases before the user's message ("user"), or at the end of the system prompt ("system").
-            show: As "text" between fences, or as earlier "turns" of the chat (``recall.messages()``), which come first; calls
-                of tools that the agent has stay calls.
+            show: As "text" between fences, or as earlier "turns" of the chat (``recall.messages()``), which come first; they
+                have tool calls only if the agent has all the tools that the cases called.
             namespace: Whose cases to use: a name, or a function of LangGraph's ``runtime``, for example for one namespace per
                 user.
             name: Give a second memory in the same agent another name.
@@ -254,7 +254,7 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
         metadata: Mapping[str, MetadataValue] | None = None,
         min_trust: str | None = None,
     ) -> Block:
-        """Recall for a task in a ``with`` or ``async with`` block: recalls inside join the episode, which ends with it."""
+        """Recall for a task in a ``with`` or ``async with`` block; its recalls join the episode, which ends with the block."""
         k = self.k if k is None else k
         makes = self._asking.episodes.begin(query, k=k, where=where, metadata=metadata, min_trust=min_trust)
         return Block(self._asking, makes, self._attachment)
@@ -275,7 +275,9 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
         confirms: str | None = None,
         ticket: str | None = None,
     ) -> str | None:
-        """Report how an episode ended, by its id, the id of its outermost run, or its conversation (the newest episode there).
+        """Report how an episode ended.
+
+        Name the episode by its id, by the id of its outermost run, or by its conversation, which means its newest episode.
 
         Args:
             episode_id: From the result of an agent, or from the metadata of a document.
@@ -369,7 +371,7 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
 
 
 def _with_actor(config: RunnableConfig | None) -> RunnableConfig:
-    """Return the configuration of a run with who asks among its metadata, as its configurable values or those around it say."""
+    """Return a run's configuration, with who asks copied from its (or the outer run's) configurable values to its metadata."""
     whole = ensure_config(config)
     actor = (whole.get("configurable") or {}).get(ACTOR_KEY)
     metadata = whole.get("metadata") or {}

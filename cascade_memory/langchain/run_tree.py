@@ -1,11 +1,11 @@
 """Groups LangChain runs into trees, from the outermost run down.
 
-A thread that a run has started may outlive it, for example a tool of a run that was cancelled. What it does belongs to the run
-that has ended: it begins no run of its own, and joins no other.
+A thread may outlive the run that started it, for example the thread of a tool in a run that was cancelled. What the thread does
+belongs to the run that has ended: the thread begins no run of its own, and joins no other.
 
-LangChain does not report the end of every run: of a stream with fallbacks that is cut off after its first part, for example,
-and of generators that are thrown away with their event loop. It holds the id of a run while the run can go on, so a run whose
-id is gone, and that has been silent for a while, is lost.
+LangChain does not report the end of every run. Examples are a stream with fallbacks that is cut off after its first part, and a
+generator that is thrown away with its event loop. LangChain holds the id of a run while the run can go on. So a run counts as
+lost if nobody holds its id any more and nothing was reported of the run for a while.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ MOST_LATE = 8_192  # runs whose threads may outlive their root; the latest ones
 
 
 def actor_in(*places: object) -> str | None:
-    """Return who asks, from the first place of a run's configuration that says so. No message and no state is such a place.
+    """Return who asks: the name in the first of the places that has one.
+
+    The places are parts of a run's configuration, never messages or the state.
 
     >>> actor_in(None, {"cascade_actor": "ann"})
     'ann'
@@ -95,7 +97,7 @@ class Run:
 
 
 class RunTree:
-    """Finds the root of any run. When a root ends, only what goes on below it stays noted. Thread-safe."""
+    """Finds the root of any run; of a root that has ended, it remembers only the runs that may go on. Thread-safe."""
 
     def __init__(self) -> None:
         # A run may also be ended by the garbage collector, while this thread is in here.
@@ -114,7 +116,7 @@ class RunTree:
         is_chain: bool,
         block: Block | None = None,
     ) -> tuple[Run | None, bool]:
-        """Record a run; return it, and whether it is new. It is None if its root is unknown."""
+        """Record a run; return the run and whether it is new. The run is None if it belongs to no known root."""
         fields = metadata or {}
         with self._lock:
             if run_id in self._runs:
@@ -151,7 +153,7 @@ class RunTree:
         return None if run_id is None else self._runs.get(run_id) or self._late.get(run_id)
 
     def _live(self, metadata: Mapping[str, Any]) -> Root | None:
-        """Return the only root that a stray run can belong to; None if there are several."""
+        """Return the only root that a run with an unknown parent can belong to; None if there is none or more than one."""
         episode, thread = metadata.get(EPISODE_KEY), metadata.get("thread_id")
         found = [
             root
@@ -162,7 +164,7 @@ class RunTree:
         return found[0] if len(found) == 1 else None
 
     def join(self, run_id: UUID | None, metadata: Mapping[str, Any] | None) -> Root | None:
-        """Return the root that a recall below this run belongs to, and mark the root as recalled for."""
+        """Return the root that a recall below this run belongs to, and record that the root has a recall."""
         found = self.find(run_id, metadata)
         if found is None:
             return None
@@ -173,7 +175,10 @@ class RunTree:
         return found.root
 
     def claim(self, run_id: UUID | None, metadata: Mapping[str, Any]) -> str | None:
-        """Return the id for the first episode of the outermost run, only once; None if it has one, or the run is unknown."""
+        """Return the id for the first episode of the outermost run.
+
+        Return None if this id was returned before, if the run has an episode, or if the run is unknown.
+        """
         found = self.find(run_id, metadata)
         with self._lock:
             if found is None or found.root.opened or found.root.claimed:
@@ -208,9 +213,10 @@ class RunTree:
             return found
 
     def end(self, run_id: UUID, *, well: bool = False) -> Root | None:
-        """Note that a run ended, if a root, how. Return the root: what is below it is forgotten, but for what may go on.
+        """Record that a run has ended; if it is a root, return it and forget the runs below it that cannot go on.
 
-        What ended before a root that ended well is over. In any other root, a thread may outlive the run that has started it.
+        ``well`` says that a root ended without a failure: then the runs below it that have ended are over. If a root ended in
+        any other way, all of them are remembered, since a thread may outlive the run that started it.
         """
         with self._lock:
             self._late.pop(run_id, None)

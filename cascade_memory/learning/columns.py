@@ -82,7 +82,7 @@ def _no_vectors(keys: NDArray[np.int64]) -> NDArray[np.float32]:
 
 
 def _same(then: Noted, now: Noted, place: int) -> bool:
-    """Say whether the column in this place means the same in both."""
+    """Say whether the column in this place means the same in both encoders."""
     before, after = then.notes.get(place), now.notes.get(place)
     # Rows of earlier versions have no notes. Without a note, the names of the encoders are compared instead.
     unsure = UNKNOWN in (before, after) or (after is not None and not then.notes)

@@ -24,8 +24,8 @@ _HISTORY_AT_ONCE = 64  # outcomes that are learned again between two looks at wh
 class FrozenPairTrainer:
     """Trains only the policy. A history is learned again in parts, since encoding its pairs may take minutes on a CPU.
 
-    The 32 vectors of 768 numbers that a recall sees would be 98 kB per recall, so they are not written. The encoder still has
-    those of recent pairs in its cache.
+    The features are not logged: 32 vectors of 768 numbers would take 98 kB per recall. The encoder has the vectors of recent
+    pairs in its cache.
     """
 
     takes_long = True

@@ -217,7 +217,7 @@ class Learner:
     def _borrow(
         self, todo: Sequence[Change], new: Sequence[Candidates], remaining: Callable[[], Iterable[Candidates]], seq: int
     ) -> bool:
-        """Take over the newest snapshot of the process that trains; return whether there is more to do: there is not."""
+        """Load the newest snapshot of the process that trains; return False, since no more is left to learn here."""
         self._borrows = True
         self._news(todo)  # for what it says about actors
         if any(change.changes_encoder for change in todo):
@@ -237,7 +237,7 @@ class Learner:
         )
 
     def _teaches(self, outcome: int) -> bool:
-        """Say whether an outcome may teach; one that may not is no longer expected either."""
+        """Say whether an outcome may teach; if not, tell the policy to expect its reward no longer."""
         teaches, recalls = self._standings.teaches(outcome)
         if not teaches:
             for recall in recalls:
@@ -264,7 +264,7 @@ class Learner:
         return self._trainer.waiting_since is not None
 
     def rebuild(self) -> None:
-        """Learn again from the ledger, since the shared weights have changed, which are the prior of this policy."""
+        """Learn again from the ledger, since the shared weights, which are the prior of this policy, have changed."""
         self._rebuild_due = True
         self._rebuild()
         self._since_snapshot += 1
@@ -278,8 +278,8 @@ class Learner:
     def save(self) -> None:
         """Write a snapshot if anything was learned since the last one.
 
-        No snapshot is written if another process has withdrawn or forgotten outcomes and this one has not read that in the
-        log yet: the snapshot would bring them back.
+        No snapshot is written if another process has withdrawn or forgotten outcomes and this process has not yet read that in
+        the log: the snapshot would bring these outcomes back.
         """
         repeating = self._trainer.waiting_since == 0
         if not self._since_snapshot or not self._keep or repeating:

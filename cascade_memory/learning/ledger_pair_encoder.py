@@ -1,4 +1,4 @@
-"""Adapts a trainable encoder for Algorithm 1, which names pairs by (recall, case); their texts are read from the ledger."""
+"""Adapts a trainable encoder for ``NeuralBandit``, which names pairs by (recall, case): reads the texts from the ledger."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def chosen_refs(outcome: Feedback, ledger: Ledger) -> list[Ref]:
 
 
 def hindsight_lessons(outcome: Feedback, ledger: Ledger, most: int) -> list[Lesson]:
-    """Label the most similar candidates that were not chosen by whether they have the verified solution."""
+    """Label the most similar candidates that were not chosen: how far their solutions agree with the verified one."""
     row = ledger.lessons.asked(outcome.key) if most and outcome.agreement is not None else None
     if row is None or outcome.agreement is None or len(row[1]) != len(outcome.slate):
         return []

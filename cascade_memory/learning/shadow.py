@@ -40,7 +40,7 @@ class Shadow:
     def opinion(
         self, query: Query, recalled: Recalled, live: Choice | None, k: int, *, abstain: bool, seed: int
     ) -> Opinion | None:
-        """Say what the shadow would have shown of these candidates, where ``live`` was chosen; None if the shadow fails."""
+        """Return which candidates the shadow would have shown instead of the choice ``live``; None if the shadow fails."""
         try:
             return self._opinion(query, recalled, live, k, abstain=abstain, seed=seed)
         except Exception as error:  # noqa: BLE001 - a failing shadow must not fail the recall

@@ -1,6 +1,6 @@
-"""The sources of one namespace: whose cases may be shown in a recall, and whose outcomes teach.
+"""The standing of the actors of one namespace: whose cases may be shown in a recall, and whose outcomes teach.
 
-All of it follows from the ledger: the last outcomes that are learned from, and what was decided about actors.
+It is computed from the ledger alone: from the last outcomes that are learned from, and the decisions about actors.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Standings:
             return held | np.array([author is not None and self._quarantined(author) for author in authors], bool)
 
     def _number(self, actor: str) -> int:
-        """Return the number of an actor; that of whoever needs no record, if a person has released it."""
+        """Return the number of an actor; ``TRUSTED`` (it needs no record) if a person has released it."""
         if self._decided.get(actor) is False:
             return TRUSTED
         if actor not in self._numbers:
@@ -128,10 +128,10 @@ class Standings:
         return frozenset(self._in_quarantine() | self._records.convicted | self._records.liars)
 
     def rebuild(self, until: int) -> set[int]:
-        """Follow the last outcomes again; return the keys of the recalls whose outcomes must not teach.
+        """Evaluate the last outcomes again; return the keys of the recalls whose outcomes must not teach.
 
-        They are gone through twice: what is known of liars in the end is known from the start the second time. Actors in
-        none of them are not known any more: all that they wrote may have been forgotten.
+        The outcomes are read twice: the second time, the liars found in the first pass are known from the start. Actors that
+        occur in none of these outcomes are dropped, since all that they wrote may have been forgotten.
         """
         heard = self._all_heard(self._ledger.actors.testimonies(self._namespace_id, WINDOW, until=until))
         with self._changing:

@@ -1,8 +1,8 @@
-"""Whether to warn: what was learned from the episodes in which chance let an agent be warned, and from the others.
+"""Decides how often to warn, by comparing episodes in which an agent was warned at random with those in which it was not.
 
-Warning is worth it if mistakes are repeated less often, or episodes end better, by more than ``MARGIN`` together. Before there
-is any evidence it probably is: where others measured it, warnings lowered repeated failures by 36 points. The evidence about
-all warnings of a namespace that are of the same kind is the prior for each of them.
+Warning is worth it if the decrease in repeated mistakes and the increase in rewards add up to more than ``MARGIN``. Before
+there is any evidence, it probably is: where others measured it, warnings lowered repeated failures by 36 points. The evidence
+about all warnings of one kind in a namespace is the prior for each of them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _WORTH = np.round(_FEWER[:, None] + _BETTER[None, :], 2) > MARGIN
 
 
 class WarningValue:
-    """The chance with which each warning of a namespace is given, from what came of earlier decisions.
+    """Computes the probability with which each warning of a namespace is given, from the results of earlier checks.
 
     >>> WarningValue({}).chance("w")
     0.9
@@ -79,14 +79,14 @@ class WarningValue:
         return max(MOST, known[name]) if began else known[name]
 
     def _episodes(self, kind: str) -> int:
-        """Return in how many episodes so far there was a check of a warning of a kind."""
+        """Return the number of ended episodes with a check of a warning of a kind, added up over the warnings."""
         if kind not in self._counts:
             whole = (tally for name, tally in self._tallies.items() if self._kinds.get(name, kind) == kind)
             self._counts[kind] = sum(one.warned + one.silent for one in whole)
         return self._counts[kind]
 
     def _pool(self, kind: str) -> Floats:
-        """Return the sum over all warnings of a kind, and over those whose kind is not known any more."""
+        """Return the sum of the rows of all warnings of a kind, and of those whose kind is not known any more."""
         if kind not in self._pools:
             rows = [row for name, row in self._rows.items() if self._kinds.get(name, kind) == kind]
             self._pools[kind] = self._parts[rows].sum(axis=0)
@@ -155,7 +155,7 @@ def _blurred(pool: Floats, prior: Floats) -> Floats:
 
 
 def _parts_of(tallies: Sequence[Tally]) -> Floats:
-    """Return a row for each warning; the rows of any warnings may be added up."""
+    """Return a row of statistics for each warning; the rows of several warnings may be added up."""
     counts = np.array([[one.warned, one.silent] for one in tallies], np.float64).reshape(-1, 2)
     repeated = np.array([[one.warned_repeated, one.silent_repeated] for one in tallies], np.float64).reshape(-1, 2)
     rewards = np.array([[one.warned_reward, one.silent_reward] for one in tallies], np.float64).reshape(-1, 2)
@@ -172,7 +172,10 @@ def _weighted(counts: Floats, repeated: Floats, rewards: Floats, both: NDArray[n
 
 
 def _compared(total: Floats) -> Tally:
-    """Return what came of warnings, as if all were one: a sum of rows as a tally, with as many episodes as it is worth."""
+    """Return the tally of several warnings, as if they were one, from the sum of their rows.
+
+    Its numbers of episodes are effective ones: as many as the weighted evidence is worth.
+    """
     alone, weighted = np.maximum(total[:6], 0.0).round(6), np.maximum(total[6:], 0.0)
     if weighted[0] < _NO_WEIGHT:
         return _tally(alone[:2], alone[2:4], alone[4:])

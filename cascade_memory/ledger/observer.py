@@ -1,7 +1,7 @@
-"""What a capability may hear of the ledger inside a transaction, so that its own rows stay true together with all others.
+"""The events that tell a capability, inside a transaction, what changes in the ledger, so that its own rows stay consistent.
 
-There are four events. Whoever hears one gets the transaction and keys, and may read and write rows. What only has to go with an
-episode, an outcome or a namespace needs no event: its table says so (``declaring``).
+There are four events. The method for an event gets the transaction and keys, and may read and write rows. Rows that only have
+to be deleted with an episode, an outcome or a namespace need no event: their table declares this (``declaring``).
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ class Standing:
 
 
 class Observer:
-    """Hears the four events; whoever wants to hear one defines its method anew."""
+    """Receives the four events; a subclass overrides the methods of those events that it needs."""
 
     def on_settled(self, tx: Connection, now: Standing) -> None:
-        """Hear that an outcome counts now: all else of it is stored."""
+        """React to an outcome that counts from now on; everything else about it is stored already."""
 
     def on_withdrawn(self, tx: Connection, outcome: int, episode: int, why: WhyWithdrawn) -> None:
-        """Hear that an outcome counts no more; its row is still there."""
+        """React to an outcome that no longer counts; its row still exists."""
 
     def on_case_gone(self, tx: Connection, cases: Sequence[int], why: WhyGone) -> None:
-        """Hear that cases are gone, or say something else now."""
+        """React to cases that are gone or are worded differently now."""
 
     def on_episode_gone(self, tx: Connection, episode: int) -> None:
-        """Hear that an episode is about to be deleted, with all that belongs to it."""
+        """React to an episode that is about to be deleted, with everything that belongs to it."""

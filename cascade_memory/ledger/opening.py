@@ -101,7 +101,7 @@ def _is_ready(connection: sqlite3.Connection) -> bool:
 
 
 def _enter_wal(connection: sqlite3.Connection) -> None:
-    """Switch to a write-ahead log. SQLite does not wait here for another process that is about to do the same."""
+    """Switch to a write-ahead log; try again while another process is about to do the same, since SQLite does not wait here."""
     deadline = time.monotonic() + _patience()
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Deletes outcomes that somebody reported on episodes of others: each episode then is as it was before."""
+"""Deletes outcomes that somebody reported on other people's episodes: each episode is then as it was before."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ from cascade_memory.ledger.verifications import reconsider
 def forget_outcomes(
     connection: Connection, outcomes: Iterable[int], again: Mapping[int, Settlement] | None = None
 ) -> Counter[str]:
-    """Delete outcomes with what they counted; return how many rows went, by the declared names.
+    """Delete outcomes and what they counted; return the numbers of deleted rows, by the names that their tables declare.
 
-    ``again`` are the outcomes that count in their place, as they were prepared. Without it an older outcome counts again, but
-    nobody can store its case and its labels anew. The cases that the deleted ones verified are not touched.
+    ``again`` gives, by the key of a deleted outcome, the older outcome that counts in its place, as it was prepared. For a key
+    that is missing there, the older outcome counts again as well, but its case and its labels are not stored anew. The cases
+    that the deleted outcomes verified are not touched.
     """
     query = f"SELECT withdrawn_at IS NULL, key, episode, namespace, value, at, unkept FROM outcome WHERE key IN ({KEYS})"
     rows = fetched_for(connection, query, sorted(outcomes))
@@ -54,7 +55,7 @@ def forget_outcomes(
 
 
 def _as_replaced(connection: Connection, episode: int, at: float) -> bool:
-    """Let the outcome count again that was replaced at this moment, if there is one."""
+    """Let the outcome that was replaced at the moment ``at`` count again; return whether there is one."""
     older = connection.execute(
         """SELECT key, value, source, cases_key, unkept FROM outcome WHERE episode = ? AND withdrawn_at = ?
            ORDER BY key DESC LIMIT 1""",
@@ -77,7 +78,7 @@ def _as_replaced(connection: Connection, episode: int, at: float) -> bool:
 
 
 def _reopen(connection: Connection, episode: int) -> None:
-    """Let an episode wait for an outcome again, with what its run recorded."""
+    """Open an episode again, so that it waits for an outcome; restore what its run recorded."""
     episode_states.reopen(connection, episode)
     connection.execute(
         f"""INSERT INTO attempt ({ATTEMPT.listed}) SELECT {ATTEMPT.listed} FROM judged_attempt

@@ -69,7 +69,7 @@ class Settling:
             )
 
     def _asked_kinds(self, connection: Connection, episode_id: str) -> Sequence[Any] | None:
-        """Ask what tells the recalled solutions apart, if it saves a round trip; otherwise whoever needs it asks for it."""
+        """Return what tells the recalled solutions apart if reading it here saves a round trip; else None: it is read later."""
         del connection, episode_id
         return None
 
@@ -82,7 +82,7 @@ class Settling:
 
 
 def settled(connection: Connection, new: Settlement, *, forgotten: bool = False) -> Settled:
-    """Record an outcome within a transaction; ``forgotten``: the one that it replaces is about to be forgotten."""
+    """Record an outcome within a transaction; with ``forgotten``, the outcome that it replaces is about to be forgotten."""
     before = read_before(connection, new)
     episode, status, asked_by = before.key, before.status, before.asked_by
     if new.ticket is not None and not _redeems(connection, new, new.ticket, episode):
@@ -160,8 +160,8 @@ def _replace(
 ) -> None:
     """Withdraw the outcome that a new one replaces.
 
-    Its content stays if somebody else replaces it: it counts again if that source, or the verdict, is undone. Where nobody is
-    named, nothing is kept.
+    Its content stays if a verdict or another source replaces it, because it counts again if the verdict is taken back or the
+    source is undone. If neither outcome names an actor, only a verdict keeps the content.
     """
     taken = _takes_back(new)
     now, then = (_whose(*one, asked_by) for one in ((new.actor, new.channel), (current["actor"], current["channel"])))
@@ -172,14 +172,15 @@ def _replace(
 
 
 def _whose(actor: str | None, channel: str | None, asked_by: tuple[str | None, str | None]) -> tuple[str | None, str | None]:
-    """Return the source of an outcome: of one that nobody named has reported, whoever asked."""
+    """Return the (actor, channel) of an outcome; if no named actor reported it, those of whoever asked."""
     return asked_by if actor is None and asked_by[0] is not None else (actor, channel)
 
 
 def _tell(connection: Connection, namespace: int, added: int | None, settled: int | None) -> None:
-    """Write the lines of the log: of a new case, and of the outcome.
+    """Write the log lines for a new case and for the outcome.
 
-    Without an outcome, an older one came back: the log says that another one was withdrawn, after which all is learned again.
+    ``settled`` is None if an older outcome counts again. The log then says that another outcome was withdrawn, after which
+    everything is learned again.
     """
     if added is not None and settled is not None:
         cases.note_both(connection, namespace, (CASE_ADDED, added), (SETTLED, settled))
@@ -190,10 +191,11 @@ def _tell(connection: Connection, namespace: int, added: int | None, settled: in
 
 
 def _redeems(connection: Connection, new: Settlement, ticket: Signed, episode: int) -> bool:
-    """Redeem the ticket of a reward; return False if it was redeemed for this value before.
+    """Redeem the ticket of a reward; return False if the reward changes nothing.
 
-    An episode may have several tickets, and each source still has one word: none replaces what it said, not even its own
-    word that the host has replaced since.
+    It changes nothing if the ticket was redeemed for this value before. An episode may have several tickets, but by tickets
+    each source can report only one value: a further ticket with another value is refused, and one with the same value changes
+    nothing if the host has replaced that outcome since.
     """
     named = f"the ticket of episode {new.episode_id!r}"
     value = repr(new.value + 0.0)  # -0.0 is the same reward as 0.0
@@ -222,7 +224,7 @@ def _case_of(connection: Connection, episode: int) -> str | None:
 
 
 def _label(connection: Connection, new: Settlement) -> None:
-    """Store the labels in hindsight; a candidate may have been forgotten since they were made: such labels are dropped."""
+    """Store the labels from hindsight, except for recalls of which a candidate was forgotten after the labels were made."""
     for recall, labels in new.agreement.items():
         connection.execute(
             "UPDATE recall SET agreement = ? WHERE key = ? AND length(groups) = ?",
@@ -231,19 +233,19 @@ def _label(connection: Connection, new: Settlement) -> None:
 
 
 def _end_attempt(connection: Connection, episode: int, *, by_another: bool) -> None:
-    """Delete what the run of an episode recorded; it is set aside if another actor has judged it, who may be undone."""
+    """Delete what the run of an episode recorded; set it aside first if another actor judged the episode, who may be undone."""
     if by_another:
         verdicts.set_aside_attempt(connection, episode)
     connection.execute("DELETE FROM attempt WHERE episode = ?", (episode,))
 
 
 def _takes_back(new: Settlement) -> Taken | None:
-    """Return the verdict that is taken back, if that is why an older outcome counts again."""
+    """Return the verdict that this settlement takes back, if any; then an older outcome counts again."""
     return None if new.action is None else new.action.takes_back
 
 
 def _is_by_hand(connection: Connection, action: NewAction, episode: int) -> bool:
-    """Tell whether a person wrote the solution: no case that was shown has led to it."""
+    """Tell whether a person wrote the solution; if so, no case that was shown has led to it."""
     taken = action.takes_back
     return action.corrects if taken is None else is_correction(connection, episode, taken.replaced)
 
@@ -256,7 +258,7 @@ def _written(
     metadata: Mapping[str, Any],
     packed: tuple[str | None, str | None],
 ) -> int:
-    """Store the outcome and its metadata, and return its key; an older one that comes back keeps its own."""
+    """Store the outcome and its metadata, and return its key; an older outcome that counts again keeps its key."""
     if (taken := _takes_back(new)) is not None:
         older = taken.replaced
         connection.execute("UPDATE outcome SET withdrawn_at = NULL, cases_key = ? WHERE key = ?", (case_key, older))
@@ -348,7 +350,7 @@ def _current_outcome(connection: Connection, episode: int) -> dict[str, Any]:
 
 
 def _may_replace(current: dict[str, Any], new: Settlement) -> bool:
-    """Tell whether an outcome replaces the current one; False if both are the same; raise if it may not replace it."""
+    """Tell whether an outcome replaces the current one; False if it changes nothing; raise if it may not replace it."""
     if new.unkept == "capped" and current["learns"]:
         return False  # what is beyond the cap teaches nothing, and takes nothing back that was learned
     if new.overwrite and not _is_less_trusted(current, new):
@@ -369,7 +371,10 @@ def _is_less_trusted(current: dict[str, Any], new: Settlement) -> bool:
 
 
 def _adds_to(current: dict[str, Any], new: Settlement) -> bool:
-    """Tell whether an outcome may replace another one without ``overwrite``: it adds the solution or a better source."""
+    """Tell whether an outcome may replace another one without ``overwrite``.
+
+    It may if it adds the solution or a better source, or if it teaches and the other one does not.
+    """
     if _is_less_trusted(current, new):
         return False
     trusted, was_trusted = new.source in TRUSTED_SOURCES, current["source"] in TRUSTED_SOURCES

@@ -1,6 +1,7 @@
-"""Which rows belong to which: what goes with an episode, a case or a namespace, and what belongs to nothing.
+"""Which rows belong to which: what is deleted with an episode, a case or a namespace, and which rows belong to nothing.
 
-All of it follows from the declared tables, so a table that is added takes part in every deletion, and in the check for orphans.
+All of this follows from the declared tables, so a table that is added takes part in every deletion, and in the check for
+orphans.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ _BY_NAME = {table.name: table for table in TABLES}
 
 
 def _below(owner: str, chosen: str) -> Iterator[tuple[str, str, str]]:
-    """Yield (table, what it counts as, what chooses its rows) for all that belongs to chosen rows, the last owners last."""
+    """Yield (table, its declared name in counts, the condition that selects its rows) for all that belongs to chosen rows.
+
+    A table comes before its owner.
+    """
     for table in reversed(TABLES):
         if table.owner is not None and table.owner.of == (owner,):
             where = f"{table.owner.name} {chosen}"
@@ -27,7 +31,7 @@ def _below(owner: str, chosen: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _kept(table: Table) -> Iterator[tuple[str, str]]:
-    """Yield (table, what chooses its rows) for what belongs to cases wherever these are."""
+    """Yield (table, the condition that selects its rows) for what belongs to cases, whether they are stored or set aside."""
     of_them = f"cases_key IN ({KEYS}) {{}}"
     for name, _, where in _below(table.name, f"IN (SELECT key FROM {table.name} WHERE {of_them})"):
         yield name, where
@@ -35,7 +39,7 @@ def _kept(table: Table) -> Iterator[tuple[str, str]]:
 
 
 def _in_namespace(table: Table) -> str:
-    """Return what chooses the rows of a table that are in a namespace; nothing if its rows are in none."""
+    """Return the condition that selects the rows of a table in a namespace; empty if its rows are in none."""
     if table.is_of_a_namespace or table.owner is None:
         return "namespace = ?" if table.is_of_a_namespace else ""
     owner = _BY_NAME[table.owner.of[0]]
@@ -47,7 +51,7 @@ def _not_in(column: str, owner: str) -> str:
 
 
 def _orphaned(table: Table) -> str:
-    """Return what chooses the rows of a table that belong to nothing; nothing if all may stand for themselves."""
+    """Return the condition that selects the rows of a table that belong to nothing; empty if none of them needs an owner."""
     if table.needs:
         return " OR ".join(_not_in("key", need) for need in table.needs)
     column = table.owner
@@ -58,7 +62,7 @@ def _orphaned(table: Table) -> str:
 
 
 def _to_query(table: Table) -> str:
-    """Return a table, joined with those by which one comes to the text of a task."""
+    """Return a table, joined with the tables that lead from it to the text of a task (``query``)."""
     joined = table.name
     while "query" not in table.names:
         assert table.owner is not None, f"the vectors of {table.name} belong to no text"
@@ -85,7 +89,7 @@ _ANYWHERE = tuple(one for table in TABLES if table.owner is not None and table.o
 
 
 def count_with(connection: Connection, owner: str, key: int) -> dict[str, int]:
-    """Count what would be deleted with a row, by the declared names."""
+    """Count what would be deleted with a row, by the names that the tables declare for it."""
     counts = {counted: (table, where.replace(KEYS, "?")) for table, counted, where in _BELONGING[owner] if counted}
     each = ", ".join(f"(SELECT count(*) FROM {table} WHERE {where})" for table, where in counts.values())
     found = connection.execute(f"SELECT {each}", [key] * len(counts)).fetchone() if counts else ()
@@ -93,15 +97,15 @@ def count_with(connection: Connection, owner: str, key: int) -> dict[str, int]:
 
 
 def delete_with(connection: Connection, owner: str, keys: Sequence[object]) -> None:
-    """Delete all that belongs to rows of a table, and to nothing else, but not these rows."""
+    """Delete everything that belongs to rows of a table and to nothing else, but not these rows themselves."""
     for table, _, where in _BELONGING[owner]:
         executed_for(connection, f"DELETE FROM {table} WHERE {where}", keys)
 
 
 def delete_of_cases(connection: Connection, owner: str, keys: Sequence[object], condition: str = "") -> None:
-    """Delete all that belongs to cases, or to those set aside.
+    """Delete everything that belongs to cases; ``owner`` is the table that holds them, stored or set aside.
 
-    What belongs to a case wherever that is, such as who added it by hand, goes only if the case meets the condition.
+    What belongs to a case in both states, such as who added it by hand, is deleted only if the case meets the condition.
     """
     delete_with(connection, owner, keys)
     for table, where in _ANYWHERE:
@@ -109,7 +113,7 @@ def delete_of_cases(connection: Connection, owner: str, keys: Sequence[object], 
 
 
 def delete_namespace(connection: Connection, namespace: int) -> Counter[str]:
-    """Delete everything in a namespace but its name and its log; count it by the declared names."""
+    """Delete everything in a namespace except its name and its log; count it by the names that the tables declare."""
     gone: Counter[str] = Counter()
     for table, counted, where in _NAMESPACES:
         count = connection.execute(f"DELETE FROM {table} WHERE {where}", (namespace,)).rowcount
@@ -125,6 +129,6 @@ def is_empty(connection: Connection, namespace: int) -> bool:
 
 
 def purge(connection: Connection, namespace: int) -> None:
-    """Delete what nobody could find any more, and so could not forget."""
+    """Delete the rows that nobody could find any more, and that therefore nobody could forget."""
     for table, purged in _PURGED:
         connection.execute(f"DELETE FROM {table} WHERE namespace = ? AND {purged}", (namespace,))

@@ -27,7 +27,7 @@ _OUTCOMES = """SELECT who, door, count(*), avg(value), min(at), max(at) FROM (
 
 
 class SQLProvenance:
-    """Reads only."""
+    """Reads who wrote cases, episodes and outcomes; it writes nothing."""
 
     def __init__(self, connections: Database) -> None:
         self._connections = connections

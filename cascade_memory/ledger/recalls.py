@@ -38,7 +38,10 @@ class Recalling:
     connections: Database
 
     def record(self, entry: RecallRecord, *, unless_forgotten_since: int | None = None) -> int:
-        """Store a recall, and open its episode if that is new; raise if data in it was forgotten after this log line."""
+        """Store a recall, and open its episode if that is new.
+
+        Raise if data that may be part of the recall was forgotten after the log line ``unless_forgotten_since``.
+        """
         with self.connections.write(durable=False, brings_vectors=True) as connection:
             if unless_forgotten_since is not None and _forgotten(connection, entry, unless_forgotten_since):
                 raise UnknownEpisode(
@@ -84,7 +87,10 @@ def recorded(connection: Connection, entry: RecallRecord) -> Any:
 
 
 def _forgotten(connection: Connection, entry: RecallRecord, since: int) -> bool:
-    """Tell whether data forgotten since may be part of this recall: its metadata, its episode, a candidate, or everything."""
+    """Tell whether data that was forgotten after the log line ``since`` may be part of this recall.
+
+    That is its metadata, its episode, a candidate, or everything.
+    """
     query = "SELECT kind, ref FROM change WHERE seq > ? AND namespace = ? AND kind IN (?, ?, ?)"
     lines = connection.execute(query, (since, entry.namespace, CASE_REMOVED, FORGOTTEN, PURGED)).fetchall()
     candidates = set(entry.candidates.tolist()) if lines else set[int]()
@@ -139,7 +145,7 @@ def _episode(connection: Connection, entry: RecallRecord) -> tuple[int, str]:
 def keep_metadata(
     connection: Connection, namespace: int, episode: int, metadata: Mapping[str, Any], *, new: bool = False
 ) -> None:
-    """Store metadata of an episode; earlier values stay unless a new value replaces them. A ``new`` one has none."""
+    """Store metadata of an episode; earlier values stay unless a new value replaces them. A ``new`` episode has none."""
     if metadata:
         both = {**({} if new else metadata_of(connection, episode)), **metadata}
         connection.execute("UPDATE episode SET metadata = ? WHERE key = ?", (pack_metadata(both), episode))
@@ -153,7 +159,7 @@ def metadata_of(connection: Connection, episode: int) -> Mapping[str, Any]:
 
 
 def shown_to(connection: Connection, episode: int) -> Sequence[Any]:
-    """Ask what the recalls of an episode have shown."""
+    """Return the candidates of the recalls that showed cases in an episode, and which candidates these were."""
     return connection.execute(
         "SELECT candidates, chosen FROM recall WHERE episode = ? AND shown = 1 ORDER BY key", (episode,)
     ).fetchall()
@@ -176,7 +182,7 @@ def keys_shown(rows: Sequence[Any]) -> list[int]:
 def count_use(connection: Connection, shown: Sequence[Any], value: float, *, sign: int, unkept: str | None = None) -> list[int]:
     """Count an outcome for the cases that its episode was shown, and return their keys; ``sign=-1`` undoes this.
 
-    What is beyond a cap of its actor is not counted: these counts decide which cases make room for others.
+    An outcome beyond a cap of its actor is not counted, because these counts decide which cases make room for others.
     """
     keys = keys_shown(shown)
     if unkept != "capped":

@@ -64,5 +64,5 @@ def redeem(connection: Connection, token: Signed, what: str, *, named: str, wall
 
 
 def _ordered(seconds: float) -> str:
-    """Write a running time so that texts are in the order of the times."""
+    """Return a running time as a text; the texts sort in the order of the times."""
     return f"{round(seconds * 1000):015d}"

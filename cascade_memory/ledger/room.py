@@ -1,4 +1,4 @@
-"""Makes room: sets cases aside, where they are kept for a while, takes them away, and brings them back. Many at a time."""
+"""Makes room for new cases: sets cases aside, where they are kept for a while, deletes their rows, and brings them back."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _REMOVE = f"DELETE FROM expired WHERE key IN ({KEYS})"
 
 
 def put_aside(connection: Connection, keys: Sequence[int], why: str, at: float, until: float) -> set[int]:
-    """Copy cases to where they are kept for a while; their own rows are then to be taken away. Return their namespaces.
+    """Copy cases to the tables of cases that are set aside; return their namespaces.
 
-    A case whose rows are incomplete is not copied.
+    The caller then deletes their own rows with ``take_away``. A case whose rows are incomplete is not copied.
     """
     query = f"""SELECT cases.key, cases.id, cases.namespace, query, pair, copies, cases.actor, {", ".join(_RECORD.values())}
       FROM cases JOIN case_text ON case_text.key = cases.key JOIN case_vector ON case_vector.key = cases.key
@@ -59,9 +59,9 @@ def put_aside(connection: Connection, keys: Sequence[int], why: str, at: float, 
 
 
 def take_away(connection: Connection, keys: Sequence[int], kind: str | None, *, why: WhyGone = "lost") -> None:
-    """Delete the rows of cases. ``kind`` is what the log says about it; without, it says nothing.
+    """Delete the rows of cases. ``kind`` is the kind of the log lines about this; if it is None, no line is written.
 
-    Who added them by hand stays known of those that are set aside.
+    For cases that are set aside, it stays known who added them by hand.
     """
     rows = fetched_for(connection, f"SELECT key, namespace, solution, id FROM cases WHERE key IN ({KEYS})", keys)
     gone = [row[0] for row in rows]
@@ -83,10 +83,10 @@ def take_away(connection: Connection, keys: Sequence[int], kind: str | None, *, 
 
 
 def trim(connection: Connection, namespace: int, most: int) -> None:
-    """Delete for good some of the cases that had to make room, so that at most so many are kept.
+    """Delete some of the evicted cases for good, if more than ``most`` of them are kept.
 
-    Those go that had to make room first, of the actor who has most cases, stored or kept: else a flood would drive out what it
-    has displaced.
+    One call deletes at most 1,000 cases, all of the one actor who has most cases, stored or kept; those that were evicted first
+    go first. Otherwise a flood of cases would drive out the cases that it has displaced.
     """
     kept = _by_actor(connection, "expired WHERE why = 'evicted' AND", namespace)
     over = sum(kept.values()) - most
@@ -113,7 +113,7 @@ def _by_actor(connection: Connection, rows: str, namespace: int) -> dict[str | N
 def bring_back(connection: Connection, key: int, verified: tuple[float, float]) -> None:
     """Turn a case that was set aside back into a case with a new key, which the log reports to every process.
 
-    It counts as ``verified`` then, by the wall clock and by running time.
+    ``verified`` says when it then counts as verified, by the wall clock and by running time.
     """
     (namespace,) = connection.execute("SELECT namespace FROM expired WHERE key = ?", (key,)).fetchone()
     new = _inserted(connection, key, verified)
@@ -124,7 +124,7 @@ def bring_back(connection: Connection, key: int, verified: tuple[float, float]) 
 
 
 def restore(connection: Connection, key: int) -> None:
-    """Turn a case that was set aside back into what it was: it keeps its key, so what is logged of it counts again."""
+    """Turn a case that was set aside back into what it was: it keeps its key, so the log lines about it hold again."""
     query = "SELECT namespace, id FROM expired WHERE key = ?"
     namespace, case_id = connection.execute(query, (key,)).fetchone()
     as_case(connection, key)
@@ -134,7 +134,10 @@ def restore(connection: Connection, key: int) -> None:
 
 
 def as_case(connection: Connection, key: int) -> tuple[str, float, float]:
-    """Turn one back into a case with its old key, in no log; return why, since when and until when it was kept."""
+    """Turn a case that was set aside back into a case with its old key, without a line in the log.
+
+    Return why it was set aside, and since when and until when it was kept.
+    """
     kept = connection.execute("SELECT why, expired_at, until_run FROM expired WHERE key = ?", (key,)).fetchone()
     _inserted(connection, key, None, again=key)
     _remove_rows(connection, [key])
@@ -142,7 +145,7 @@ def as_case(connection: Connection, key: int) -> tuple[str, float, float]:
 
 
 def _inserted(connection: Connection, key: int, verified: tuple[float, float] | None, *, again: int | None = None) -> int:
-    """Store the rows of a case as they are kept; return its key, which is ``again`` or a new one."""
+    """Store the rows of a case that was set aside as a case; return its key, which is ``again`` or a new one."""
     query = "SELECT id, namespace, query, pair, copies, record FROM expired WHERE key = ?"
     *known, record = connection.execute(query, (key,)).fetchone()
     kept = json.loads(record)
@@ -175,7 +178,7 @@ def _inserted(connection: Connection, key: int, verified: tuple[float, float] | 
 
 
 def remove_aside(connection: Connection, keys: Sequence[int]) -> list[tuple[int, str]]:
-    """Delete cases that are set aside for good; return (key, id) of those that existed."""
+    """Delete permanently the cases that are set aside under these keys; return (key, id) of those that existed."""
     gone = [
         (key, case_id) for key, case_id in fetched_for(connection, f"SELECT key, id FROM expired WHERE key IN ({KEYS})", keys)
     ]
@@ -189,7 +192,7 @@ def remove_aside(connection: Connection, keys: Sequence[int]) -> list[tuple[int,
 
 
 def _remove_rows(connection: Connection, keys: Sequence[int]) -> None:
-    """Delete them, but not who added them by hand."""
+    """Delete the rows of cases that are set aside, except for those that say who added the cases by hand."""
     owned.delete_with(connection, "expired", keys)
     executed_for(connection, _REMOVE, keys)
 
@@ -203,7 +206,7 @@ def displace(connection: Connection, namespace: int, pair: str, case_id: str) ->
 
 
 def uncount(connection: Connection, keys: Sequence[int], value: float) -> None:
-    """Take back that an outcome was counted for these cases, if they are set aside."""
+    """Take an outcome back out of the counts of these cases, as far as they are set aside."""
     rows = fetched_for(connection, f"SELECT key, record FROM expired WHERE key IN ({KEYS})", keys)
     for key, record in usable(rows, lambda row: (row[0], _uncounted(row[1], value))):
         connection.execute("UPDATE expired SET record = ? WHERE key = ?", (record, key))

@@ -42,7 +42,7 @@ def pack_floats(array: NDArray[np.floating]) -> bytes:
 
 
 def unpack_floats(blob: bytes, columns: int | None = None) -> NDArray[np.float32]:
-    """Read ``pack_floats``; with ``columns``, as a matrix."""
+    """Return the array that ``pack_floats`` packed; with ``columns``, as a matrix."""
     array = np.frombuffer(blob, "<f4").astype(np.float32)
     return array if columns is None else array.reshape(-1, columns)
 
@@ -53,7 +53,7 @@ def pack_ints(array: NDArray[np.integer]) -> bytes:
 
 
 def unpack_ints(blob: bytes) -> NDArray[np.int64]:
-    """Read ``pack_ints``."""
+    """Return the array that ``pack_ints`` packed."""
     return np.frombuffer(blob, "<i8").astype(np.int64)
 
 
@@ -84,7 +84,7 @@ def float_arrays(*blobs: bytes) -> tuple[NDArray[np.float32], ...]:
 
 
 def pack_solution(solution: Solution | None) -> tuple[str | None, str | None]:
-    """Return (kind, text)."""
+    """Return the (kind, text) by which a solution is stored."""
     if solution is None:
         return None, None
     if isinstance(solution, Trajectory):
@@ -102,7 +102,7 @@ def pack_metadata(metadata: Mapping[str, Any]) -> str:
 
 
 def unpack_solution(kind: str | None, text: str | None) -> Solution | None:
-    """Read ``pack_solution``.
+    """Return the solution that ``pack_solution`` packed.
 
     >>> unpack_solution(*pack_solution("turn left"))
     'turn left'
@@ -124,7 +124,7 @@ def solution_of(kind: str, text: str) -> Solution:
 def fetched(
     connection: Connection, query: str, values: Sequence[Any], enough: Callable[[list[Any]], bool] | None = None
 ) -> list[Any]:
-    """Return all rows of a query, or rows until ``enough`` says so; bytes that are not UTF-8 are replaced."""
+    """Return all rows of a query, or the rows until ``enough`` returns True; bytes that are not UTF-8 are replaced."""
     try:
         return _until(enough, connection.execute(query, values))
     except sqlite3.OperationalError as error:
@@ -158,7 +158,7 @@ def executed_for(connection: Connection, statement: str, keys: Sequence[Any], va
 
 
 def given(wanted: Mapping[str, Any]) -> tuple[str, list[Any]]:
-    """Return the conditions that each column has its value, to follow another condition, and the values; None asks for nothing.
+    """Return conditions on columns, each beginning with AND, and their values; a column whose value is None gets no condition.
 
     >>> given({"status": "open", "source": None, "namespace": 1})
     (' AND status = ? AND namespace = ?', ['open', 1])
@@ -184,7 +184,7 @@ def _replaced(raw: bytes) -> str:
 
 
 def is_finite(value: object) -> bool:
-    """Say whether a column that holds a number does so: of an edited row it may hold anything."""
+    """Say whether a value from a column of numbers is a finite number; in an edited row it may be anything."""
     return type(value) in (int, float) and -_GREATEST < cast("float", value) < _GREATEST
 
 
@@ -195,9 +195,10 @@ def check_columns(
     numbers: Iterable[object] = (),
     moments: Iterable[object] = (),
 ) -> None:
-    """Raise if columns do not have the types that their table says: of an edited row they may hold anything.
+    """Raise if values do not have the types that their table declares: in an edited row, they may be anything.
 
-    ``maybe`` are texts or None, ``moments`` seconds since 1970, or None. What is made of a row can then be shown and compared.
+    ``maybe`` are texts or None; ``moments`` are seconds since 1970 or None. After this check, what is made from a row can be
+    shown and compared.
 
     >>> check_columns(texts=["id"], maybe=[None], numbers=[0.5], moments=[1e300])
     Traceback (most recent call last):

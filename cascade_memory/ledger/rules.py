@@ -143,7 +143,7 @@ def is_good(rule: Callable[..., object], *values: object) -> bool:
 
 
 def _alone(check: Callable[[Any], object]) -> Rule:
-    """Return the rule of a function that checks a value whatever its column is called."""
+    """Return the rule made from a function that checks a value; the rule ignores the name of the column."""
     return lambda value, _: check(value)
 
 

@@ -52,7 +52,7 @@ _UNASKED = object()
 def now(connection: Connection, *, note: bool = False, noted: object = _UNASKED) -> float:
     """Return the running time, inside a transaction that writes; with ``note``, record it.
 
-    ``noted`` is what ``NOTED`` has returned, if the caller has asked already, together with other things.
+    ``noted`` is the result of the query ``NOTED``, if the caller has already run it together with other queries.
     """
     counted, at, where = _noted(connection) if noted is _UNASKED else _read((noted,))
     moment, here = _moment(connection)

@@ -37,7 +37,7 @@ def _actor(about: str) -> Column:
 
 
 def _key_of(owner: str) -> Column:
-    """Return the key of a table that has at most one row for each of another table."""
+    """Return the key column of a table that has at most one row for each row of another table."""
     return Column("key", INTEGER, key=True, of=(owner,), refers=f"{owner}(key)")
 
 
@@ -362,5 +362,5 @@ STATEMENTS = tuple(statement for table in TABLES for statement in table.statemen
 
 
 def lacking(there: Collection[str]) -> list[Table]:
-    """Return the tables of capabilities that are not among these."""
+    """Return the tables of capabilities whose names are not in ``there``."""
     return [table for table in ADDED if table.name not in there]

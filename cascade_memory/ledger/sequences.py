@@ -1,6 +1,6 @@
-"""The next key of each table: a key is never given twice, not even one whose row was forgotten. A copy goes on after the last.
+"""The next key of each table: no key is given twice, even if its row was forgotten. A copy continues after the last key.
 
-SQLite stores it in a table, which may have been edited.
+SQLite stores the next key in a table, which may have been edited.
 
 If the stored value is infinity, SQLite reports that the disk is full; after 1e300, it continues with negative keys.
 """
@@ -37,7 +37,7 @@ def heal(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _drop_strange(connection: sqlite3.Connection) -> None:
-    """Delete counters of no table, and second ones of a table: SQLite uses the first one."""
+    """Delete counters that belong to no table, and all but the first counter of each table: SQLite uses the first one."""
     names = ", ".join(f"'{table}'" for table in KEYS)
     strange = f"""name IS NULL OR name NOT IN ({names}) OR rowid NOT IN
       (SELECT min(rowid) FROM sqlite_sequence WHERE name IN ({names}) GROUP BY name)"""

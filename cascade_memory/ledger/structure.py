@@ -1,7 +1,7 @@
 """Checks that a ledger has exactly the tables that this library creates: a file from elsewhere may have triggers or views.
 
 SQLite keeps the statement that made each table and index, and builds the table from it at each opening. So the words of these
-statements, in order, say all about it: columns, constraints, collations, indexes.
+statements, in order, say everything about a table: columns, constraints, collations, indexes.
 """
 
 from __future__ import annotations
@@ -70,9 +70,10 @@ def check_structure(connection: sqlite3.Connection, version: int, path: str) -> 
 
 
 def _statements(connection: sqlite3.Connection, path: str) -> list[_Statement]:
-    """Return what made each table and index; raise for anything that would run by itself, or that SQLite cannot have written.
+    """Return the statement that made each table and index.
 
-    What would run is a trigger, a view, a virtual table or a computed column.
+    Raise for anything that would run by itself (a trigger, a view, a virtual table or a computed column), and for what SQLite
+    cannot have written.
     """
     if connection.execute(_LONGEST).fetchone()[0] > _TOO_LONG:
         raise sqlite3.DatabaseError("the statement that made one of its tables is too long")
@@ -111,7 +112,10 @@ def _as_upgraded(rows: Iterable[_Statement], version: int) -> Structure:
 
 @functools.lru_cache(maxsize=1)
 def _expected() -> tuple[Structure, ...]:
-    """Return each structure that a ledger can have: it depends on the version that made it, since upgrades add columns last."""
+    """Return every structure that a ledger can have.
+
+    The structures differ by the version that made the ledger, since upgrades add columns at the end.
+    """
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as new:
         for statement in STATEMENTS:
             new.execute(statement)
@@ -129,7 +133,7 @@ def _expected() -> tuple[Structure, ...]:
 
 
 def _with_added(found: Structure, fresh: Structure) -> Structure:
-    """Return a structure with the tables of capabilities that the ledger lacks: it gets them in a moment."""
+    """Return a structure with the tables of capabilities that the ledger lacks: they are created right after this check."""
     new = {table.name for table in lacking([name for kind, name in found if kind == "table"])}
     return {**{key: made for key, made in fresh.items() if made[0] in new}, **found}
 

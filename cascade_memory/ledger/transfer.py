@@ -57,7 +57,10 @@ _ROUNDING = 1e-6  # rounding error of a norm in float32
 
 
 def dump(connection: Connection) -> Iterator[dict[str, Any]]:
-    """Yield every episode, case, recall and outcome; a record comes after the records that it refers to."""
+    """Yield the records of episodes, recorded runs, cases, recalls, outcomes and the audit log.
+
+    A record comes after the records that it refers to.
+    """
     names: dict[int, str] = dict(connection.execute("SELECT id, name FROM namespace").fetchall())
     digests: dict[int, str] = dict(connection.execute("SELECT id, digest FROM solution").fetchall())
     episodes: dict[int, str] = dict(connection.execute("SELECT key, id FROM episode").fetchall())

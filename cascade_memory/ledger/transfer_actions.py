@@ -18,7 +18,10 @@ _AT_ONCE = 500
 
 
 def dump(connection: Connection, names: Mapping[int, str]) -> Iterator[dict[str, Any]]:
-    """Yield the entries of all namespaces. The numbers of rows, by which a verdict is taken back, differ in another ledger."""
+    """Yield the entries of all namespaces.
+
+    Left out are the keys of outcomes, by which a verdict is taken back: another ledger has other keys.
+    """
     listed = ", ".join(f"action.{name}" for name in _COLUMNS)
     query = f"""SELECT action.key, action.namespace, action.kind, action.counts, undone.id, {listed} FROM action
                 LEFT JOIN action AS undone ON undone.key = action.undoes WHERE action.key > ? ORDER BY action.key LIMIT ?"""
@@ -45,7 +48,7 @@ def row_of(record: Mapping[str, Any], namespace: int, undoes: int | None) -> dic
 
 
 class Decisions:
-    """Notes what one import is about to change, and then moves cases into quarantine or out of it."""
+    """Notes what was decided about actors before an import, and then moves cases into quarantine or out of it."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -63,7 +66,7 @@ class Decisions:
             self._authors.add((namespace, actor))
 
     def take_effect(self) -> None:
-        """Let the cases follow the last decisions. Processes that have the memory open read in the log what has changed."""
+        """Apply the last decisions to the cases; processes that have the memory open read in the log what has changed."""
         for namespace in sorted({*self._before, *(one for one, _ in self._authors)}):
             after = decided_about(self._connection, namespace)
             before = self._before.get(namespace, after)

@@ -27,7 +27,8 @@ def dump(connection: Connection, case: int) -> list[dict[str, Any]]:
 def checked(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the records of the additions of a case by hand.
 
-    Exports of older versions lack these records. Then a case without an episode gets one, made from the case's own fields.
+    Exports of older versions lack these records. Then, for a case without an episode, one record is made from the case's own
+    fields.
     """
     first = {"source": record["source"], "at": record["created_at"], "metadata": record["metadata"], "solution": None}
     first.update({name: record[name] for name in _BY_WHOM})

@@ -1,6 +1,7 @@
 """Exports and imports nested rows: an export lists them, unchanged, in the record of their owner.
 
-The owner is the row to which they belong. A table has this done with its rows by a name for them: ``nested``.
+The owner is the row to which they belong. A table is exported in this way if it declares a name for its rows in that record:
+``nested``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Nested:
         self._owners = {table.name: _owners(connection, table) for table in _NESTED}
 
     def of(self, owner: str, key: int) -> dict[str, list[dict[str, Any]]]:
-        """Return what belongs to a row of a table, by the names of an export."""
+        """Return the nested rows of a row of a table, by their names in an export."""
         return {table.nested: self._rows(table, key) for table in _NESTED if owner in _column(table).of}
 
     def _rows(self, table: Table, key: int) -> list[dict[str, Any]]:
@@ -40,7 +41,7 @@ class Nested:
 
 
 def insert(connection: Connection, owner: str, key: int, namespace: int, record: Mapping[str, Any]) -> None:
-    """Store what the record of an imported row says of rows that belong to it; each is checked."""
+    """Check and store the nested rows that the record of an imported row lists."""
     for table in (one for one in _NESTED if owner in _column(one).of):
         for one in a_list(record.get(table.nested, []), table.nested):
             given = an_object(one, f"one of {table.nested}")
@@ -70,7 +71,7 @@ def put(connection: Connection, table: str, values: Mapping[str, Any]) -> None:
 
 
 def as_text(blob: bytes | None) -> str | None:
-    """Write bytes as an export does.
+    """Return bytes as the text that an export contains.
 
     >>> as_text(b"ab"), as_bytes("YWI=", "it")
     ('YWI=', b'ab')
@@ -79,7 +80,7 @@ def as_text(blob: bytes | None) -> str | None:
 
 
 def as_bytes(text: object, name: str) -> bytes | None:
-    """Read them again."""
+    """Return the bytes that ``as_text`` wrote."""
     if text is None:
         return None
     try:

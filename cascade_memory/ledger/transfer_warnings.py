@@ -19,7 +19,7 @@ _DECISION = WARNING_DECISION.travelling
 
 
 class Dumped:
-    """What an export says of warnings; most outcomes and episodes have nothing to say."""
+    """Reads what an export says about warnings; most outcomes have no failure."""
 
     def __init__(self, connection: Connection, cases: Mapping[int, str]) -> None:
         self._connection, self._cases = connection, cases
@@ -44,7 +44,7 @@ def failure_of(record: Mapping[str, Any]) -> dict[str, Any]:
 def insert_failure(
     connection: Connection, record: Mapping[str, Any], outcome: int, namespace: int, vector: bytes, case: int | None
 ) -> None:
-    """Store the failure of an imported outcome; ``case`` is the key here of the case that says what works."""
+    """Store the failure of an imported outcome; ``case`` is the key, in this ledger, of the case that says what works."""
     given = failure_of(record)
     if record["withdrawn_at"] is not None or record["source"] not in TRUSTED_SOURCES:
         raise InvalidInput("only an outcome that stands, and that somebody trusted has reported, blames a step")

@@ -1,4 +1,4 @@
-"""What undoing a source needs beside deletion: who copied its cases, and which cases come back that made room for them."""
+"""What undoing a source needs besides deletion: copies of its cases are found, and cases that made room come back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHOWN = """SELECT cases.key, cases.id, candidates, chosen FROM recall JOIN case
 
 
 class Undoing:
-    """Collects before the deletion what nobody can know afterwards, and makes good after it, in the same transaction."""
+    """Collects before a deletion what cannot be found out afterwards; brings cases back after it, in the same transaction."""
 
     def __init__(self, namespace: int, max_cases: int | None, window: int) -> None:
         self._namespace, self._max_cases, self._window = namespace, max_cases, window
@@ -33,7 +33,10 @@ class Undoing:
         self.made_after: list[str] = []
 
     def trace(self, connection: Connection, keys: set[int]) -> None:
-        """Note the cases that others made after they had seen one of these, or a case that was made like this."""
+        """Note the cases that were made after one of these cases was shown, directly or by way of other cases.
+
+        A case that a person wrote as a correction is not noted.
+        """
         corrections = "SELECT made FROM action WHERE namespace = ? AND kind = 'correct' AND made IS NOT NULL"
         by_hand = {made for (made,) in connection.execute(corrections, (self._namespace,)).fetchall()}
         seen = self._seen(connection)
@@ -43,7 +46,7 @@ class Undoing:
             self._copies |= {key: seen[key][0] for key in more if seen[key][0] not in by_hand}
 
     def _seen(self, connection: Connection) -> dict[int, tuple[str, set[int]]]:
-        """Return what was shown for each case, by its key, together with its id."""
+        """Return, by the key of each case, its id and the keys of the cases that were shown before it was made."""
         seen: dict[int, tuple[str, set[int]]] = {}
         rows = connection.execute(_SHOWN, (self._namespace,)).fetchall()
         kept = connection.execute("SELECT key, id, record FROM expired WHERE namespace = ?", (self._namespace,)).fetchall()
@@ -58,7 +61,7 @@ class Undoing:
         return seen
 
     def measure(self, connection: Connection, named: Named) -> None:
-        """Note when the source's first case came, and how many cases there are with its own."""
+        """Note when the source's first outcome or addition came, and how many visible cases there are, including its own."""
         moments = [
             at
             for table, column, keys in (
@@ -72,9 +75,9 @@ class Undoing:
         self._visible = self._count(connection)
 
     def make_good(self, connection: Connection) -> int:
-        """Bring back the most valuable cases that have made room since the source's first one, as many as there is room for.
+        """Bring back the most valuable of the cases evicted since the moment that ``measure`` noted, as many as fit.
 
-        Without a limit, that is as many as were deleted. Return how many came back.
+        Without ``max_cases``, that is as many as were deleted. Return how many came back.
         """
         visible = self._count(connection)
         free = (self._visible if self._max_cases is None else self._max_cases) - visible
@@ -92,7 +95,7 @@ class Undoing:
         return int(connection.execute(_VISIBLE, (self._namespace,)).fetchone()[0])
 
     def _best(self, connection: Connection, most: int) -> list[tuple[int, str]]:
-        """Return (key, id) of the most valuable ones, in order of age."""
+        """Return (key, id) of the ``most`` most valuable cases that can come back, in order of age."""
         rows = connection.execute(
             """SELECT key, id, record FROM expired
                WHERE namespace = ? AND why = 'evicted' AND expired_at >= ? AND until_run >= ? ORDER BY key""",
@@ -107,6 +110,6 @@ class Undoing:
 
 
 def _record(row: Sequence[Any]) -> tuple[int, str, float, float, float]:
-    """Return the key, the id and the record of a case that is set aside."""
+    """Return the key, the id, the novelty and the counts of use (shown, succeeded) of a case that is set aside."""
     rest = json.loads(row[2])
     return int(row[0]), str(row[1]), float(rest["novelty"]), float(rest["shown"]), float(rest["succeeded"])

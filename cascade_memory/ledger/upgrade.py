@@ -161,6 +161,6 @@ def upgrade(connection: sqlite3.Connection, version: int) -> None:
 
 
 def lacked_by(connection: sqlite3.Connection) -> list[Table]:
-    """Return the tables of capabilities that a ledger lacks. No name is read from it: a file from elsewhere may have any."""
+    """Return the tables of capabilities that a ledger lacks; no name is read from the file, which may contain any name."""
     known = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
     return lacking([table.name for table in ADDED if connection.execute(known, (table.name,)).fetchone()])

@@ -1,4 +1,4 @@
-"""A person's verdict on an episode, inside the transaction that records its outcome: what it keeps, and how it goes back."""
+"""A person's verdict on an episode, inside the transaction that records its outcome: what is kept, and the undo."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHOWN_AGAIN, GONE, PIN_GONE, HIDING_GONE = "cases shown again", "cases deleted",
 
 
 class OfCases(TypedDict):
-    """What a verdict has noted about the case that it made and the one that went, by field of ``Taken``."""
+    """What a verdict has noted about the case that it made and the one that it hid or deleted, by field of ``Taken``."""
 
     showed_again: bool
     deleted: bool
@@ -45,7 +45,7 @@ def is_verdict(action: NewAction | None) -> bool:
 
 
 def check_may_judge(action: NewAction, current: Mapping[str, Any] | None, episode_id: str) -> None:
-    """Raise unless a verdict may replace the current outcome: of several people, one confirms or rejects."""
+    """Raise unless a verdict may replace the current outcome: only one person can confirm or reject an episode."""
     if action.takes_back is not None:
         if current is None or current["key"] != action.takes_back.outcome:
             raise UndoRefused(f"episode {episode_id!r} was judged again since: nothing was changed")
@@ -57,7 +57,7 @@ def check_may_judge(action: NewAction, current: Mapping[str, Any] | None, episod
 
 
 def check_as_seen(connection: Connection, namespace: int, action: NewAction) -> None:
-    """Refuse to correct another case than the one that was seen: of several people, one corrects it."""
+    """Refuse to correct a case that has changed since the person saw it: of several people, only one can correct it."""
     if action.seen is None or action.replaces is None:
         return
     found = cases.stored(connection, action.replaces, namespace)
@@ -68,7 +68,7 @@ def check_as_seen(connection: Connection, namespace: int, action: NewAction) -> 
 def prepare(
     connection: Connection, namespace: int, action: NewAction, current: Mapping[str, Any] | None, episode: int, episode_id: str
 ) -> None:
-    """Raise unless a verdict may be recorded; set aside what the run recorded, as the person judged it, for an undo."""
+    """Raise unless a verdict may be recorded; set aside what the run recorded, which the person judged, for an undo."""
     if not is_verdict(action):
         return
     check_may_judge(action, current, episode_id)
@@ -78,7 +78,10 @@ def prepare(
 
 
 def set_aside_attempt(connection: Connection, episode: int) -> None:
-    """Set aside what the run of an episode recorded, unless it was set aside before: it comes back with the older outcome."""
+    """Set aside what the run of an episode recorded, so that it can come back with the older outcome.
+
+    This replaces what was set aside before. If the run has recorded nothing since then, nothing changes.
+    """
     renewed = "EXISTS (SELECT 1 FROM attempt WHERE episode = ?)"
     connection.execute(f"DELETE FROM judged_attempt WHERE episode = ? AND {renewed}", (episode, episode))
     connection.execute(
@@ -95,7 +98,7 @@ def conclude(
     current: Mapping[str, Any] | None,
     made: str | None,
 ) -> None:
-    """Do what else a verdict means, and write its entry; a reward by hand has an entry if it replaced an outcome."""
+    """Do the rest of a verdict, and write its entry in the audit log; a reward by hand has one if it replaced an outcome."""
     namespace = new.namespace
     if action.takes_back is not None:
         _give_back(connection, namespace, action.takes_back, episode)
@@ -126,7 +129,10 @@ def conclude(
 
 
 def _give_back(connection: Connection, namespace: int, taken: Taken, episode: int) -> None:
-    """Show again what a verdict hid, and the other way round; the run's own record comes back if it counts again."""
+    """Show the case that a verdict hid, and hide the one that it showed again.
+
+    What the run recorded comes back, unless the outcome of a trusted source counts again.
+    """
     if taken.hid is not None and not taken.deleted:
         set_hidden(connection, namespace, taken.hid, hidden=False)
     if taken.made is not None and taken.showed_again:
@@ -140,7 +146,7 @@ def _give_back(connection: Connection, namespace: int, taken: Taken, episode: in
 
 
 def reopen(connection: Connection, namespace: int, action: NewAction, taken: Taken) -> None:
-    """Take back a verdict on an episode that was open: it waits again, with what its run recorded."""
+    """Take back a verdict on an episode that was open: it waits for an outcome again, with what its run recorded."""
     row = connection.execute(
         "SELECT episode FROM outcome WHERE key = ? AND namespace = ? AND withdrawn_at IS NULL", (taken.outcome, namespace)
     ).fetchone()

@@ -72,7 +72,7 @@ def reconsider(connection: Connection, key: int) -> int:
 
 
 def _trust_left(connection: Connection, key: int, most: int) -> int:
-    """Return how far the verifications that a case still has are trusted: the best of them counts, and at most ``most``."""
+    """Return the trust of the most trusted verification that a case still has, but no more than ``most``."""
     additions = connection.execute("SELECT DISTINCT source FROM addition WHERE cases_key = ?", (key,)).fetchall()
     best = max((_level(source) for (source,) in additions), default=0)
     outcomes = connection.execute(f"SELECT source, episode, key {_OUTCOMES} ORDER BY key", (key,)).fetchall()
@@ -86,7 +86,7 @@ def _trust_left(connection: Connection, key: int, most: int) -> int:
 
 
 def is_correction(connection: Connection, episode: int, outcome: int | None) -> bool:
-    """Tell whether an outcome is a person's correction: no case that was shown has led to its solution."""
+    """Tell whether an outcome is a person's correction; if so, no case that was shown has led to its solution."""
     query = (
         """SELECT 1 FROM action WHERE subject = (SELECT id FROM episode WHERE key = ?) AND outcome = ? AND kind = 'correct'"""
     )
@@ -98,7 +98,7 @@ def _level(source: object) -> int:
 
 
 def _reconsider_aside(connection: Connection, key: int) -> int:
-    """Do the same with a case that is set aside."""
+    """Do what ``reconsider`` does, with a case that is set aside."""
     if connection.execute("SELECT 1 FROM expired WHERE key = ?", (key,)).fetchone() is not None:
         why, at, until = room.as_case(connection, key)
         reconsider(connection, key)
@@ -134,7 +134,7 @@ def metadata_of_outcome(connection: Connection, outcome: int) -> dict[str, Any]:
 
 
 def _show_as(connection: Connection, key: int, first: _First) -> None:
-    """Give a case the source, wording and metadata of this verification; nothing of the previous one stays."""
+    """Give a case the source, wording and metadata of the verification ``first``; nothing of the previous one stays."""
     namespace, case_id, kind, text = connection.execute(
         "SELECT namespace, id, solution_kind, case_text.solution FROM cases JOIN case_text USING (key) WHERE key = ?",
         (key,),

@@ -47,7 +47,7 @@ _OUTCOMES = """SELECT episode.id, outcome.value, outcome.source, outcome.at, out
 
 
 class SQLViewing:
-    """Reads only."""
+    """Reads pages of cases, episodes and outcomes for people; it writes nothing."""
 
     def __init__(self, connections: Database) -> None:
         self._connections = connections
@@ -64,7 +64,7 @@ class SQLViewing:
         where: object | None = None,
         state: str | None = None,
     ) -> list[tuple[float, int]]:
-        """Return (what is sorted by, key) of the next cases."""
+        """Return (the value by which it is sorted, key) of each of the next cases."""
         if sort not in _ORDERS:
             raise InvalidInput(f"sort must be one of {', '.join(_ORDERS)}, not {sort!r}")
         by_age = sort in ("newest", "oldest")
@@ -141,7 +141,10 @@ class SQLViewing:
         return usable(rows, _outcome)
 
     def shown_in(self, namespace: int, key: int, limit: int, *, before: int | None = None) -> tuple[list[Episode], int | None]:
-        """Search recalls, newest first, for those that showed a case."""
+        """Search at most ``limit`` recalls, newest first, for those that showed a case.
+
+        Return their episodes, and the ``before`` of the next call; None if all recalls were searched.
+        """
         query = """SELECT recall.key, candidates, chosen, (SELECT id FROM episode WHERE episode.key = recall.episode)
                    FROM recall WHERE namespace = ? AND recall.key < ? AND recall.shown = 1 AND kind = 'recall'
                    ORDER BY recall.key DESC LIMIT ?"""

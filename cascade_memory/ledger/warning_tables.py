@@ -31,7 +31,7 @@ def words_of(text: object, name: str = "words") -> list[str]:
 
 
 def _decides_one_thing(row: rules.Row) -> None:
-    """Reject a decision that is not either about whether to show a warning, or about its advice."""
+    """Reject a decision that is both about whether to show a warning and about its advice."""
     if row["retired"] is not None and (row["advice"] is not None or row["by_model"]):
         raise InvalidInput("a decision is either about whether a warning is shown, or about its advice")
 

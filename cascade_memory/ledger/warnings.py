@@ -1,4 +1,4 @@
-"""The part of the ledger that reads the steps that failed runs are blamed for, and records what came of warning of them."""
+"""The part of the ledger that reads the steps that failed runs are blamed for, and records checks and decisions on warnings."""
 
 from __future__ import annotations
 
@@ -42,13 +42,16 @@ _OLD = """SELECT failure.key FROM failure JOIN outcome ON outcome.key = failure.
 
 
 class SQLWarnings:
-    """Reads failures, decisions and checks, and writes the latter two; ``settle`` writes the failures."""
+    """Reads failures, decisions and checks, and writes decisions and checks; ``settle`` writes the failures."""
 
     def __init__(self, connections: Database) -> None:
         self._connections = connections
 
     def failures(self, namespace: int, after: int = 0, limit: int = 1_000, *, warning: str | None = None) -> list[Failure]:
-        """Return the failures whose outcomes stand, by key: those after a key, and at most ``limit``; all or of one warning."""
+        """Return at most ``limit`` failures after a key, in the order of their keys; with ``warning``, only its failures.
+
+        The failures of withdrawn outcomes are left out.
+        """
         query = _FAILURES.format("" if warning is None else "AND failure.warning = ?")
         which = () if warning is None else (warning,)
         with self._connections.read() as connection:
@@ -81,9 +84,10 @@ class SQLWarnings:
         return usable(rows, _check)
 
     def note_check(self, new: Check, *, most: int | None = None) -> Check:
-        """Record a decision whether to warn; return the one of this episode and warning that is there already, if there is.
+        """Record a decision whether to warn, and return it; if this episode has one about this warning already, return that.
 
-        If ``most`` other warnings were given in this episode, nothing is recorded, and the decision comes back as a silent one.
+        If it is to warn, but ``most`` other warnings were given in this episode, nothing is recorded, and the decision is
+        returned with ``warned=False``.
         """
         with self._connections.write(durable=False) as connection:
             query = "SELECT key, namespace, status FROM episode WHERE id = ?"

@@ -25,7 +25,10 @@ _MOST_TASKS = 1_000  # with which a user may still go on; the latest ones
 
 
 class CascadeMemoryBlock(BaseMemoryBlock[Any]):
-    """Made by ``memory.block()``. LlamaIndex calls it before every step of an agent; it recalls once per run and message."""
+    """The block that ``memory.block()`` makes: it shows recalled cases to an agent.
+
+    LlamaIndex calls it before every step of an agent; it recalls once for each run and message.
+    """
 
     name: str = "cascade_memory"
     accept_short_term_memory: bool = False  # the memory learns from outcomes, not from the content of conversations
@@ -60,10 +63,10 @@ class CascadeMemoryBlock(BaseMemoryBlock[Any]):
         return ""
 
     def _shown(self, recall: Recall, messages: Sequence[ChatMessage]) -> str | list[ChatMessage]:
-        """Write the cases. Which tools the agent has is not known here, so turns have no calls.
+        """Return the cases as text or as turns; turns have no tool calls, since it is not known here which tools the agent has.
 
-        LlamaIndex puts turns before all messages. If the conversation has a system message, it gets the text instead: many
-        models refuse one that is not the first.
+        LlamaIndex puts turns before all messages. If the conversation has a system message, the cases are text instead: many
+        models refuse a system message that is not the first message.
         """
         if not self._turns or any(one.role == MessageRole.SYSTEM for one in messages):
             return recall.render()

@@ -25,7 +25,7 @@ Here: TypeAlias = Callable[[], "tuple[str, str | None] | None"]
 
 
 class _Asked(NamedTuple):
-    """What is asked about a call, and whom."""
+    """A question about a tool call, and the warnings of the episode's namespace, which can answer it."""
 
     warnings: Warnings | None  # of the namespace of the episode; None if the package comes without that capability
     episode_id: str
@@ -33,13 +33,13 @@ class _Asked(NamedTuple):
 
 
 class Guard:
-    """Asks the memory about tool calls, and notes what came of them. A failing memory warns of nothing."""
+    """Asks the memory about tool calls, and notes the calls and whether they failed. A failing memory warns of nothing."""
 
     def __init__(self, memory: Memory, here: Here, noted: NotedSteps, own_tools: Collection[str]) -> None:
         self._memory, self._here, self._noted, self._own_tools = memory, here, noted, own_tools
 
     def call(self, tool: BaseTool, args: Sequence[Any], kwargs: Mapping[str, Any]) -> ToolOutput:
-        """Warn, or call the tool."""
+        """Return the warning if the call is a known mistake; otherwise call the tool."""
         asked = self._asked(tool, args, kwargs)
         with fail_open(self._memory, "check"):
             if asked is not None and asked.warnings is not None:
@@ -51,7 +51,7 @@ class Guard:
         return output[0]
 
     async def acall(self, tool: BaseTool, args: Sequence[Any], kwargs: Mapping[str, Any]) -> ToolOutput:
-        """Do the same without blocking the event loop."""
+        """Do what ``call`` does, without blocking the event loop."""
         asked = self._asked(tool, args, kwargs)
         with fail_open(self._memory, "check"):
             if asked is not None and asked.warnings is not None:
@@ -74,7 +74,10 @@ class Guard:
 
     @interruptible
     def _noting(self, asked: _Asked | None) -> Generator[list[ToolOutput], None, None]:
-        """Note a call and whether it failed; it puts its output into the list. Its exception goes on as it is."""
+        """Note a call and whether it failed.
+
+        The code in the ``with`` block puts the output of the call into the list. An exception of the call is raised again.
+        """
         step, output = None, list[ToolOutput]()
         with fail_open(self._memory, "check"):
             if asked is not None and asked.question["tool"] not in self._own_tools:
@@ -97,12 +100,12 @@ class Guard:
 
 
 def _only_waits(came: object) -> bool:
-    """Say whether a tool waits for a person: then it is called again."""
+    """Say whether a call stopped only because its tool waits for a person: then the tool is called again later."""
     return isinstance(came, Exception) and any(one.__name__ == "WaitingForEvent" for one in type(came).__mro__)
 
 
 def _question(tool: BaseTool, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is asked about a call: it names the arguments that the model gave, and no others."""
+    """Return what to ask the memory about a call; it names the arguments that the model gave, and no others."""
     names = list(tool.metadata.get_parameters_dict().get("properties", {})) if args else []
     given = {**dict(zip(names, args, strict=False)), **kwargs}
     given.pop(getattr(tool, "ctx_param_name", None) or "", None)
@@ -115,7 +118,7 @@ def _output(asked: _Asked, advice: Advice) -> ToolOutput:
 
 
 class GuardedFunction(FunctionTool):
-    """A function whose calls are checked first. Agents give it their context if the function takes one, as before."""
+    """A function tool whose calls are checked first. Agents still pass their context if the function takes one."""
 
     def __init__(self, inner: FunctionTool, guard: Guard) -> None:
         vars(self).update(vars(inner))  # what agents read of it; its own constructor would read the function's signature again
@@ -123,7 +126,7 @@ class GuardedFunction(FunctionTool):
 
     @property
     def metadata(self) -> ToolMetadata:
-        """Describe the tool as before."""
+        """The metadata of the wrapped tool, unchanged."""
         return self._inner.metadata
 
     def __call__(self, *args: Any, **kwargs: Any) -> ToolOutput:
@@ -135,19 +138,19 @@ class GuardedFunction(FunctionTool):
         return self._guard.call(self._inner, args, kwargs)
 
     async def acall(self, *args: Any, **kwargs: Any) -> ToolOutput:
-        """Do the same without blocking the event loop."""
+        """Do what ``call`` does, without blocking the event loop."""
         return await self._guard.acall(self._inner, args, kwargs)
 
 
 class GuardedTool(AsyncBaseTool):
-    """Any other tool whose calls are checked first. It has the attributes of that tool."""
+    """A tool of any other kind whose calls are checked first. It has the attributes of the tool that it wraps."""
 
     def __init__(self, inner: BaseTool, guard: Guard) -> None:
         self._inner, self._guard = inner, guard
 
     @property
     def metadata(self) -> ToolMetadata:
-        """Describe the tool as before."""
+        """The metadata of the wrapped tool, unchanged."""
         return self._inner.metadata
 
     def call(self, *args: Any, **kwargs: Any) -> ToolOutput:
@@ -155,7 +158,7 @@ class GuardedTool(AsyncBaseTool):
         return self._guard.call(self._inner, args, kwargs)
 
     async def acall(self, *args: Any, **kwargs: Any) -> ToolOutput:
-        """Do the same without blocking the event loop."""
+        """Do what ``call`` does, without blocking the event loop."""
         return await self._guard.acall(self._inner, args, kwargs)
 
     def __getattr__(self, name: str) -> Any:

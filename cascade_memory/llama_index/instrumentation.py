@@ -93,7 +93,7 @@ class CascadeSpanHandler(BaseSpanHandler[BaseSpan]):
         close(self._memory, run.episode_id, status, result, self._own_tools)
 
     def _close_again(self, episode_id: str, result: Any) -> None:
-        """Let the episode of a task have the longer solution, now that the user has gone on with it."""
+        """Give an episode the longer solution, after the user has gone on with its task."""
         found = self._memory.episodes.get(episode_id)
         later, readable = read_solution(self._memory, result, self._own_tools)
         if found is not None and readable and later is not None:
@@ -117,7 +117,10 @@ class CascadeSpanHandler(BaseSpanHandler[BaseSpan]):
 
 
 def close(memory: Memory, episode_id: str, status: str, result: Any, own_tools: Collection[str]) -> None:
-    """End an episode. If its answer cannot be read (a stream, or an unknown type), it is not judged and waits for a reward."""
+    """End an episode.
+
+    If the run went well, but its result is a stream or cannot be read, the episode is not judged and waits for a reward.
+    """
     solution, readable = read_solution(memory, result, own_tools)
     if readable or status != "ok":
         memory.end(episode_id, solution=solution, status=status)
@@ -126,7 +129,7 @@ def close(memory: Memory, episode_id: str, status: str, result: Any, own_tools: 
 
 
 def read_solution(memory: Memory, result: Any, own_tools: Collection[str]) -> tuple[Solution | None, bool]:
-    """Return the solution in a result, and whether the result could be read: streams and unknown types cannot."""
+    """Return the solution in a result, and whether the result could be read: not if it is a stream or reading fails."""
     with fail_open(memory, "callback"):
         if not is_streamed(result):
             return solution_in(result, own_tools), True

@@ -1,4 +1,4 @@
-"""What guarded tools did in the latest episodes: LlamaIndex does not tell a tool what was done before it is called."""
+"""Notes what guarded tools did in the latest episodes, since LlamaIndex does not tell a tool what was done before its call."""
 
 from __future__ import annotations
 

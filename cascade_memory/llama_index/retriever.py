@@ -152,10 +152,10 @@ class CascadeMemory(Adapter, BaseRetriever, metaclass=saying(type(BaseRetriever)
         return tool
 
     def guarded(self, tools: Sequence[BaseTool | Callable[..., Any]]) -> list[BaseTool]:
-        """Wrap an agent's tools, so that it is warned before it repeats a known mistake: ``tools=memory.guarded(tools)``.
+        """Wrap an agent's tools, so that the agent is warned of known mistakes: ``tools=memory.guarded(tools)``.
 
         A call that is a known mistake returns the warning instead of the tool's output. If the agent calls again, the tool
-        runs. Wrap all tools of the agent: what it does with others is not seen.
+        runs. Wrap all tools of the agent: what it does with other tools is not seen.
 
         >>> def multiply(a: int, b: int) -> int:
         ...     return a * b
@@ -186,7 +186,7 @@ class CascadeMemory(Adapter, BaseRetriever, metaclass=saying(type(BaseRetriever)
         self._handler.uninstall()
 
     async def arun(self, agent: Any, task: str | ChatMessage, **options: Any) -> tuple[Any, Episode]:
-        """Recall for a task, run an agent with the cases before its message, and end the episode; needs no ``install()``.
+        """Recall for a task, run an agent with the cases before its message, and end the episode, also without ``install()``.
 
         Args:
             agent: A ``FunctionAgent``, ``ReActAgent``, ``AgentWorkflow``, or another workflow that takes ``user_msg``.
@@ -207,7 +207,7 @@ class CascadeMemory(Adapter, BaseRetriever, metaclass=saying(type(BaseRetriever)
         metadata: Mapping[str, MetadataValue] | None = None,
         min_trust: str | None = None,
     ) -> JoinedSession:
-        """Recall for a task in a ``with`` or ``async with`` block: recalls inside join the episode, which ends with it."""
+        """Recall for a task in a ``with`` or ``async with`` block; its recalls join the episode, which ends with the block."""
         asking, k = self._asking(), self._k if k is None else k
         return JoinedSession(asking, asking.episodes.begin(query, k=k, where=where, metadata=metadata, min_trust=min_trust))
 
@@ -219,7 +219,7 @@ class CascadeMemory(Adapter, BaseRetriever, metaclass=saying(type(BaseRetriever)
         return bound
 
     def _asking(self) -> Engine:
-        """Return the memory that asks: for whom ``acting`` has named, or else for whom the run's tags name."""
+        """Return the memory for the actor who asks: the one that ``acting`` has named, or else the one in the run's tags."""
         return self._engine.acting(actor=None if self._named else actor_here(), channel=CHANNEL)
 
     @property

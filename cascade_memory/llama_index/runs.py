@@ -1,7 +1,7 @@
 """Finds the run that a recall belongs to: the outermost workflow, agent or query engine around it.
 
-A thread that a run has started may outlive it, for example a tool of a run that was cancelled. What it does belongs to the run
-that has ended: it begins no run of its own.
+A thread may outlive the run that started it, for example the thread of a tool in a run that was cancelled. What the thread does
+belongs to the run that has ended: the thread begins no run of its own.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Run:
 
 
 class Runs:
-    """Finds the outermost run of any span. When a run ends, only what goes on below it stays noted. Thread-safe.
+    """Finds the outermost run of any span. Of an ended run, it keeps only spans that may go on. Thread-safe.
 
     While the memory is installed, runs are found by their spans; otherwise by the run id in LlamaIndex's context.
     """
@@ -73,9 +73,10 @@ class Runs:
                 run.spans[span_id] = True
 
     def leave(self, span_id: str, *, well: bool = True) -> Run | None:
-        """Note that a span ended, and how; return the run if it ended with this span, otherwise None.
+        """Note that a span ended; return the run if it ended with this span, otherwise None.
 
-        What ended before a run that ended well is over. In any other run, a thread may outlive the span that has started it.
+        ``well`` says that a run ended without a failure: then the spans below it that have ended are over. If a run ended in
+        any other way, all of them are remembered, since a thread may outlive the span that started it.
         """
         with self._lock:
             self._late.pop(span_id, None)

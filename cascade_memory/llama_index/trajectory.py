@@ -50,7 +50,7 @@ def turn_in(messages: Sequence[ChatMessage]) -> Turn:
 
 
 def grown(earlier: Solution | None, later: Solution | None) -> Solution | None:
-    """Return one solution of what was done for a task, and of what was done when the user went on with it.
+    """Return one solution that joins what was done for a task with what was done when the user went on with it.
 
     >>> grown("Which number?", "It arrives on Monday.").answer
     'It arrives on Monday.'

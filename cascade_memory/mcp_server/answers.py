@@ -10,7 +10,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 
 def _without_default(schema: dict[str, Any]) -> None:
-    """A field that may be missing is never null, so its schema names no default."""
+    """Remove the default from the schema of a field that may be missing, since such a field is never null."""
     schema.pop("default", None)
 
 

@@ -44,7 +44,10 @@ class Clients:
         return None if found is None else self._clients[found][1]
 
     def _of(self, authorization: bytes) -> int | None:
-        """Compare with every token, so that the time does not tell which one is nearly right."""
+        """Return the number of the client whose token the header has; None if there is none.
+
+        The token is compared with every known token, so that the time that this takes does not tell which one is nearly right.
+        """
         kind, _, given = authorization.partition(b" ")
         given, found = given.strip(), None
         for number, (token, _) in enumerate(self._clients):

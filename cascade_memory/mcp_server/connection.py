@@ -1,4 +1,4 @@
-"""What the server listens with on HTTP."""
+"""The HTTP server that the MCP server runs on, and its settings."""
 
 from __future__ import annotations
 

@@ -30,12 +30,12 @@ _BUSY = (503, {"error": "too many requests are being answered; try again in a mo
 
 
 class Guard:
-    """An ASGI application that checks each request before it passes it to another one.
+    """An ASGI application that checks each request before it passes the request to the server.
 
     Args:
         app: The server.
-        token: The token that clients must send in ``Authorization: Bearer ...``, or the name of the client of each token, which
-            is recorded with all that the client does; None: no token is needed.
+        token: The token that clients must send in ``Authorization: Bearer ...``, or a mapping of such
+            tokens to the names of their clients, which are recorded with all that the clients do; None: no token is needed.
         per_minute: The allowed requests per minute and client (by its name, or else by its address); 0 for no limit. Requests
             without a token are counted separately.
         alive: Called for ``/health``, at most once a second; it raises if the memory cannot be read.
@@ -144,7 +144,7 @@ def _always() -> bool:
 
 
 def _is_foreign(headers: dict[bytes, bytes]) -> bool:
-    """Say whether a web page from another machine calls. Browsers send its origin, or at least that it is cross-site."""
+    """Say whether a web page from another machine calls. Browsers send the page's origin, or at least that it is cross-site."""
     origin = headers.get(b"origin")
     elsewhere = origin is not None and not _is_here(origin.decode("latin-1"))
     return elsewhere or headers.get(b"sec-fetch-site", b"").lower() == b"cross-site"
@@ -173,7 +173,7 @@ async def _body(receive: Receive) -> bytes | None:
 
 
 def _is_json(body: bytes) -> bool:
-    """Say whether a body is JSON that the server can handle: it fails on deep nesting and on lone surrogates."""
+    """Say whether a body is JSON that the server can handle, without deep nesting and lone surrogates."""
     try:
         found = json.loads(body.decode())  # strictly UTF-8: from bytes, json.loads would also accept other encodings
         if b"\\ud" in body or b"\\uD" in body:
@@ -198,7 +198,7 @@ def _once(body: bytes, following: asyncio.Future[MutableMapping[str, Any]]) -> R
 
 
 class Rate:
-    """A rate limit: each client has a token bucket, which is refilled steadily. Clients that were idle longest are dropped."""
+    """A rate limit with a token bucket for each client; it is refilled steadily. Of too many, the longest idle are dropped."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._most, self._clock = float(per_minute), clock

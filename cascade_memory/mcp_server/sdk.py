@@ -50,12 +50,12 @@ def make(name: str, instructions: str, *, host: str) -> Any:
 
 
 def inner(server: Any) -> Any:
-    """Return what answers the messages of one client."""
+    """Return the SDK's low-level server, which answers the messages of one client."""
     return server._lowlevel_server if _is_second else server._mcp_server
 
 
 def refusal(id: str | int | None, code: int, text: str) -> SessionMessage:
-    """Answer a request with an error, also one whose id is not known."""
+    """Make the error that answers a request, even if the id of the request is unknown."""
     unchecked: Any = JSONRPCError.model_construct  # version 1.x has no type for an answer without an id
     answer = unchecked(jsonrpc="2.0", id=id, error=ErrorData(code=code, message=text))
     return SessionMessage(answer if _is_second else JSONRPCMessage.model_construct(answer))

@@ -32,7 +32,7 @@ async def on_standard_streams(server: Any) -> None:
 
 
 async def converse(server: Any, reading: Any, writing: Any) -> None:
-    """Serve one client until it leaves, over streams of messages and of the errors that reading them ended with."""
+    """Serve one client until it leaves; ``reading`` yields its messages, and an error for each line that could not be read."""
     to_server, from_client = anyio.create_memory_object_stream[Any](0)
     async with anyio.create_task_group() as group:
         group.start_soon(_pass_on, reading, writing, to_server)
@@ -49,7 +49,7 @@ async def _pass_on(reading: Any, writing: Any, to_server: Any) -> None:
 
 
 def _id_in(error: Exception) -> str | int | None:
-    """Find the id of a request in the error that reading it ended with; None if the id itself cannot be written."""
+    """Find the id of a request in the error that was raised when the request was read; None if it has no usable id."""
     line = error.errors()[0]["input"] if isinstance(error, ValidationError) else None
     request = parsed(line)
     found = cast("dict[str, object]", request).get("id") if isinstance(request, dict) else None

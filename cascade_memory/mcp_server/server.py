@@ -88,7 +88,7 @@ def build(
         read_only: Cases can be looked up, but nothing can be written.
         trust_agent_rewards: Learn at once from what agents report about themselves; otherwise the host must confirm it first.
         host: The address on which an HTTP server will listen.
-        actor: The name that is recorded for clients without a name of their own; a ``Guard`` names those that have a token.
+        actor: The name that is recorded for clients without a name of their own; a ``Guard`` names those with a token.
 
     >>> server = build(CascadeMemory(embedder="hashing"))
     >>> server.name
@@ -162,7 +162,7 @@ def _writing(server: Any, verbs: Verbs) -> None:
 
 
 def _report_outcome(server: Any, verbs: Verbs) -> None:
-    """Offer the tool with the parameters that this server takes, and no others: a model fills in whatever it is offered."""
+    """Offer ``report_outcome`` with only the parameters that this server uses: a model fills in all that it is offered."""
     about = {"name": "report_outcome", "annotations": tool_annotations()}
     about["description"] = f"{_REPORT}{_AT_ONCE if verbs.trusted else _LATER}"
     if verbs.trusted and verbs.takes_tickets:
@@ -207,7 +207,7 @@ async def _result(
     verb: Callable[[Verbs], dict[str, Any]],
     thread: Callable[[Callable[[], str]], Awaitable[str]] = in_reward_thread,
 ) -> CallToolResult:
-    """Run the verb of a tool for the client that calls. A program gets exactly what a model reads."""
+    """Run the operation of a tool for the client that calls; programs and models get the same data."""
     text = await _answered(verbs, lambda asked: compact(verb(asked)), ToolError, thread)
     return result(text, json.loads(text))
 
@@ -218,7 +218,7 @@ async def _answered(
     refusal: Callable[[str], Exception],
     thread: Callable[[Callable[[], Answer]], Awaitable[Answer]] = in_thread,
 ) -> Answer:
-    """Run a verb. The client gets the reason why a call was refused; if the memory fails, only the host gets the details."""
+    """Run an operation. The client gets the reason for a refusal; if the memory fails, only the host gets the details."""
     asked = verbs.asked()  # here, since another thread does not know which client calls
     try:
         return await thread(lambda: verb(asked))

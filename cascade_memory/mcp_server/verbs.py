@@ -54,7 +54,7 @@ class Verbs:
     actor: str | None = None  # the name of the client
 
     def asked(self) -> Verbs:
-        """Return the verbs of the client that calls at the moment."""
+        """Return the same operations, in the name of the client that calls at the moment."""
         name = ASKING.get()
         return self if name is None else replace(self, actor=name)
 
@@ -116,8 +116,9 @@ class Verbs:
     ) -> dict[str, Any]:
         """Settle an episode. An agent's report about itself waits until the host confirms it, unless agents are trusted.
 
-        A client may report only on its own episodes: its word would keep the other's out. A trusted agent confirms an earlier
-        report, of any client, by its fingerprint, so that it cannot confirm content that it has not seen.
+        A client may report only on its own episodes: otherwise its report would keep out that of the client that opened the
+        episode. A trusted agent confirms an earlier report of any client by the report's fingerprint, so that it cannot confirm
+        content that it has not seen.
         """
         source = "host" if self.trusted else "agent"
         before = self.memory.episodes.get(episode_id)
@@ -161,13 +162,17 @@ class Verbs:
         }
 
     def _is_own(self, found: Episode) -> bool:
-        """Say whether this client has opened an episode, or the host has, for it or for nobody named."""
+        """Say whether an episode belongs to this client.
+
+        It does if the client opened it. If the host opened it, it does unless both the episode and the client have names,
+        and these differ.
+        """
         if found.channel == _CHANNEL:
             return found.actor == self.actor
         return None in (found.actor, self.actor) or found.actor == self.actor
 
     def add_case(self, query: str, solution: str) -> dict[str, Any]:
-        """Store a solved task; it also waits until the host confirms it, unless agents are trusted."""
+        """Store a solved task. It waits until the host confirms it, unless agents are trusted."""
         if is_small_talk(query):
             raise InvalidInput(
                 "this is small talk and no task: pass the task that was solved, in a sentence that says all of it"
@@ -181,8 +186,8 @@ class Verbs:
     def forget_cases(self, case_ids: Sequence[str], code: str | None = None) -> dict[str, Any]:
         """Delete cases by their ids, in two steps: without a code, say what would be deleted, and return the code that does it.
 
-        The code is good once, for ten minutes, and only for this client, and for these cases as they were at the preview: with
-        the same content and episodes, and neither pinned nor hidden nor shown again since.
+        The code is good once, for ten minutes, and only for this client. It is good only for these cases as they were at the
+        preview: with the same content and episodes, and neither pinned, hidden nor unhidden since.
         """
         if not 1 <= len(case_ids) <= MOST_FORGOTTEN:
             raise InvalidInput(f"forget_cases takes 1 to {MOST_FORGOTTEN} ids, not {len(case_ids)}")
@@ -213,9 +218,9 @@ class Verbs:
         return found
 
     def _as_now(self, case: Case) -> list[Any]:
-        """Return what a code is bound to: the content of a case, what people decided about it, and the episodes it takes along.
+        """Return what a code is bound to: a case's content, what people decided about it, and the episodes that go with it.
 
-        A person who pins or hides a case after the preview has the last word, whatever an agent had been shown before.
+        If a person pins or hides a case after the preview, the code of the preview is no longer good.
         """
         outcomes = [[one.episode_id, one.at] for one in self.memory.episodes.outcomes(case_id=case.id)]
         return [case.fingerprint, case.pinned, case.copies, outcomes]
@@ -251,7 +256,7 @@ def compact(data: Any) -> str:
 
 
 def _of_ids(receipt: Receipt) -> dict[str, Any]:
-    """Return what a receipt says of cases that were forgotten by their ids: agents undo no source."""
+    """Return what a receipt says of cases that were forgotten by their ids, without what concerns forgetting a source."""
     return {name: value for name, value in receipt.as_dict().items() if name not in ("brought_back", "made_after")}
 
 

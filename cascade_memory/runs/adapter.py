@@ -1,4 +1,4 @@
-"""The base class of the framework adapters. An adapter holds an engine, and has the engine's verbs and nouns itself."""
+"""The base class of the framework adapters. An adapter holds an engine, and has the engine's methods and properties itself."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ else:
 
 
 class Adapter(SaysWhatToPass, Nouns):
-    """A framework's ``CascadeMemory``. Subclasses set ``_engine`` and implement ``_drain``."""
+    """The base class of a framework's ``CascadeMemory``. Subclasses set ``_engine`` and implement ``_drain``."""
 
     if TYPE_CHECKING:  # LangChain's pydantic models would turn a plain annotation into a field
         _engine: Engine
@@ -36,7 +36,10 @@ class Adapter(SaysWhatToPass, Nouns):
 
     @property
     def engine(self) -> Engine:
-        """The framework-free memory. The adapter has its verbs and nouns as well; these wait for runs that have ended."""
+        """The framework-free memory.
+
+        The adapter has its methods and properties as well; most of these first wait until all ended runs are processed.
+        """
         return self._engine
 
     @property
@@ -47,14 +50,14 @@ class Adapter(SaysWhatToPass, Nouns):
     def acting(self, *, actor: str | None = None, channel: str | None = None, namespace: str | None = None) -> Self:
         """Return the same memory for another actor, channel or namespace; see the engine's ``acting``.
 
-        The returned adapter has hooks of its own, and a run that they see is ended in the name of its actor. So take all hooks
-        of one run from the same adapter: from this one or from the returned one.
+        The returned adapter has hooks of its own, and a run that they see is ended in the name of that adapter's actor. So
+        take all hooks of one run from the same adapter: from this one or from the returned one.
         """
         acting = self._engine.acting(actor=actor, channel=channel, namespace=namespace)
         return self._acting_as(acting, named=actor is not None)
 
     def _acting_as(self, engine: Engine, *, named: bool) -> Self:
-        """Return another adapter of the same kind; ``named``: its actor was named."""
+        """Return another adapter of the same kind for an engine; ``named`` says whether ``acting`` was given an actor."""
         raise NotImplementedError
 
     @property

@@ -24,7 +24,7 @@ def of_engine(verb: Callable[Concatenate[Engine, P], T]) -> Callable[Concatenate
 
 
 def after_runs(verb: Callable[Concatenate[Engine, P], T]) -> Callable[Concatenate[Any, P], T]:
-    """Return a method that calls this verb once all runs that have ended are processed: it is about their episodes."""
+    """Return a method that waits until all ended runs are processed, and then calls this method of the engine."""
 
     @functools.wraps(verb)
     def call(self: Any, /, *args: P.args, **options: P.kwargs) -> T:
@@ -37,7 +37,7 @@ def after_runs(verb: Callable[Concatenate[Engine, P], T]) -> Callable[Concatenat
 def awaited_after_runs(
     verb: Callable[Concatenate[Engine, P], Awaitable[T]],
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """Return a coroutine method that does the same once all runs that have ended are processed."""
+    """Return a coroutine method that waits until all ended runs are processed, and then calls this method of the engine."""
 
     @functools.wraps(verb)
     async def call(self: Any, /, *args: P.args, **options: P.kwargs) -> T:

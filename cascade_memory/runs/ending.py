@@ -1,7 +1,7 @@
 """The end of a run: its status, the work that remains, and failures of the memory that the agent never sees.
 
-The work is done at once, or on a worker thread: if it would block an event loop, or if the garbage collector may have ended the
-run. That comes in the middle of anything, also of the memory's own work, whose locks this thread may hold.
+The work is done at once, or on a worker thread if it would block an event loop, or if the garbage collector may have ended the
+run. The garbage collector comes in the middle of anything, even of the memory's own work, whose locks this thread may hold.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class RunEndWorker:
         self._under_way: set[Future[None]] = set()
 
     def do(self, work: Callable[[], None], *, aside: bool = False) -> None:
-        """Do the work now, or on a worker: with ``aside``, or if this thread runs an event loop."""
+        """Do the work now; do it on a worker if ``aside`` is true, or if this thread runs an event loop."""
         if not (aside or _on_a_loop()):
             work()
             return

@@ -1,4 +1,4 @@
-"""``with memory.episode(query) as episode``, for adapters: recalls that the framework makes inside the block join it."""
+"""``with memory.episode(query) as episode``, for adapters: recalls of the framework in the block join the episode."""
 
 from __future__ import annotations
 

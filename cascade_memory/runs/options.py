@@ -1,4 +1,4 @@
-"""The options that every door to a memory passes on, named so that editors and type checkers know them."""
+"""The options that every framework adapter passes on to its memory, named so that editors and type checkers know them."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
 
     async def shutdown(self, sockets: list[Any] | None = None) -> None:
-        """Stop; wait for no client that does not read, and leave no connection and no descriptor open."""
+        """Stop without waiting for clients that do not read, and leave no connection and no descriptor open."""
         for one in list(self.server_state.connections):
             if isinstance(one, Connection) and one.unread:
                 one.leave()
@@ -118,7 +118,7 @@ class Connection(H11Protocol):
         self._wait_for("body" if state is h11.SEND_BODY else None)
 
     def pause_writing(self) -> None:
-        """Give the client some time to take what was sent: the answer waits for it."""
+        """Pause the answer, and give the client some time to take what was sent."""
         super().pause_writing()
         self._unread = self.loop.call_later(READ_SECONDS, self.leave)
 

@@ -1,12 +1,14 @@
-"""How does a memory in PostgreSQL with a Chroma server grow? At each size a new worker opens it and recalls.
+"""How does a memory grow, in a folder or in PostgreSQL, with its own Chroma or a server? At each size a new worker opens it.
 
     export CASCADE_DATA=...                                    # the folder with the task streams
-    python examples/benchmarks/million.py --url "postgresql://me@/agents?host=/var/run/postgresql" \
+    python examples/benchmarks/million.py --place /tmp/grown --sizes 1000 10000 100000 300000 1000000 --folders all=/tmp/grown
+    python examples/benchmarks/million.py --place "postgresql://me@/agents?host=/var/run/postgresql" \
         --chroma http://127.0.0.1:8000 --sizes 100000 300000 1000000 \
         --servers postgres=PID chroma=PID --folders postgres=PATH chroma=PATH
 
-The schema ``cascade_memory`` of the database is DROPPED first. The texts are real ones, repeated with a fifth of their words
-replaced by words of other texts. The hashing embedder's vectors are computed before the clock starts.
+A folder must be new. The schema ``cascade_memory`` of a database is DROPPED first. The texts are real ones, repeated with a
+fifth of their words replaced by words of other texts. The hashing embedder's vectors are computed before the clock starts. An
+exact scan with numpy over the same vectors, in turns with the recalls, says how fast the machine is and what is to be found.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ _REAL = 20_000
 _AT_ONCE = 2_000
 _ASKED = 300
 _K = 32
+_FEW = 20_000  # from here on, Chroma's index answers
 
 
 def cases(start: int, stop: int) -> Iterator[tuple[str, str]]:
@@ -47,15 +50,18 @@ def cases(start: int, stop: int) -> Iterator[tuple[str, str]]:
         yield " ".join(words), f"answer {number % 49_999}"
 
 
-def fill(url: str, chroma: str, start: int, stop: int) -> dict[str, float]:
-    """Add cases and feed the server; return the seconds that each took."""
+def fill(place: str, chroma: str | None, start: int, stop: int, vectors: Path) -> dict[str, float]:
+    """Add cases and feed Chroma; return the seconds that each took. The vectors are kept for the exact scan."""
     embedder, added = Known(), 0.0
-    with CascadeMemory(url, chroma=chroma, embedder=embedder, learn="off", deadline=None) as memory:
+    with (
+        CascadeMemory(place, chroma=chroma, embedder=embedder, learn="off", deadline=None) as memory,
+        vectors.open("ab") as kept,
+    ):
         memory.cases.search("load the namespace")
         for first in range(start, stop, _AT_ONCE):
             some = list(cases(first, min(first + _AT_ONCE, stop)))
             embedder.known.clear()
-            embedder.embed([text for text, _ in some])
+            embedder.embed([text for text, _ in some]).astype(np.float32).tofile(kept)
             began = time.perf_counter()
             memory.add(some, progress=False)
             added += time.perf_counter() - began
@@ -70,41 +76,53 @@ def status(name: str) -> float:
     return round(int(line.split()[1]) / 1024)
 
 
-def work(url: str, chroma: str | None, answers: Any) -> None:
-    """Be a new worker: open the memory and recall. Without Chroma the scan is exact."""
+def work(place: str, chroma: str | None, vectors: str, answers: Any) -> None:
+    """Be a new worker: open the memory, recall in turns with an exact scan, and reward."""
     embedder = Known()
     asked = [text for text, _ in cases(10_000_000, 10_000_000 + _ASKED)]
     embedder.embed(asked)
-    began, before = time.perf_counter(), status("VmRSS")
-    with CascadeMemory(url, chroma=chroma, embedder=embedder, deadline=None) as memory:
+    before = status("VmRSS")
+    began = time.perf_counter()
+    with CascadeMemory(place, chroma=chroma, embedder=embedder, deadline=None) as memory:
+        opened = time.perf_counter()
         memory.recall(asked[0])
-        row: dict[str, Any] = {"open_s": round(time.perf_counter() - began, 1), "rss_before_mib": before}
-        while chroma and memory.health().chroma != "clean":
+        row: dict[str, Any] = {"open_s": round(opened - began, 2), "first_recall_s": round(time.perf_counter() - began, 2)}
+        while memory.stats().cases > _FEW and memory.health().chroma != "clean":
             time.sleep(0.1)
-        took = []
-        for text in asked:
+        row |= {"chroma_serves_s": round(time.perf_counter() - began, 1), "rss_before_mib": before}
+        row |= {"rss_mib": status("VmRSS"), "peak_mib": status("VmHWM")}
+        stored = np.fromfile(vectors, np.float32).reshape(-1, embedder.dimension)
+        recalls, scans, rewards, shares = [], [], [], []
+        for number, text in enumerate(asked):
             time.sleep(0.02)
             began = time.perf_counter()
-            memory.recall(text)
-            took.append(time.perf_counter() - began)
-        found = [[case.id for case in memory.cases.search(text, k=_K).cases] for text in asked[:100]]
-        row |= {"recall_p50": ms(took), "recall_p95": ms(took, 95), "rss_mib": status("VmRSS"), "peak_mib": status("VmHWM")}
-    answers.put((row, found))
+            recalled = memory.recall(text)
+            recalls.append(time.perf_counter() - began)
+            if number % 3 == 0:
+                query = embedder.embed([text])[0]
+                began = time.perf_counter()
+                alike = stored @ query
+                least = np.partition(alike, -_K)[-_K]
+                scans.append(time.perf_counter() - began)
+                found = embedder.embed([case.query for case in memory.cases.search(text, k=_K).cases]) @ query
+                shares.append(float((found >= least - 1e-6).mean()))  # of equally similar cases, any is right
+            began = time.perf_counter()
+            memory.reward(recalled.episode_id, float(number % 2))
+            rewards.append(time.perf_counter() - began)
+        row |= {"recall_p50": ms(recalls), "recall_p95": ms(recalls, 95), "exact_scan_p50": ms(scans)}
+        row |= {"reward_p50": ms(rewards), "recall_at_32": round(float(np.mean(shares)), 4)}
+    answers.put(row)
 
 
-def measured(url: str, chroma: str, size: int) -> dict[str, Any]:
-    """Let a worker recall with Chroma and another one without it; compare what they find."""
-    method, results = multiprocessing.get_context("spawn"), []
-    for server in (chroma, None):
-        answers = method.Queue()
-        worker = method.Process(target=work, args=(url, server, answers))
-        worker.start()
-        results.append(answers.get())
-        worker.join()
-    (row, found), (exact_row, exact) = results
-    overlap = [len({*a} & {*b}) / _K for a, b in zip(found, exact, strict=True)]
-    exactly = {f"exact_{name}": value for name, value in exact_row.items()}
-    return {"cases": size, **row, "recall_at_32": round(float(np.mean(overlap)), 4), **exactly}
+def measured(place: str, chroma: str | None, vectors: Path) -> dict[str, Any]:
+    """Let a worker of its own measure."""
+    method = multiprocessing.get_context("spawn")
+    answers = method.Queue()
+    worker = method.Process(target=work, args=(place, chroma, str(vectors), answers))
+    worker.start()
+    row: dict[str, Any] = answers.get()
+    worker.join()
+    return row
 
 
 def memory_of(pid: int) -> int:
@@ -125,20 +143,22 @@ def size_of(folder: str) -> int:
 def main() -> None:
     """Fill, measure, print a line for each size, and keep the rows."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--url", required=True)
-    parser.add_argument("--chroma", required=True)
+    parser.add_argument("--place", required=True, help="a new folder, or the URL of a database")
+    parser.add_argument("--chroma", help="the address of a Chroma server; needed for a database")
     parser.add_argument("--sizes", nargs="+", type=int, default=[100_000, 250_000, 500_000, 1_000_000])
     parser.add_argument("--servers", nargs="*", default=[], help="name=process whose memory is reported")
     parser.add_argument("--folders", nargs="*", default=[], help="name=folder whose size is reported")
     parser.add_argument("--out", type=Path, default=Path("results/million.jsonl"))
     options = parser.parse_args()
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    empty(options.url)
-    start = 0
+    if options.place.startswith("postgresql:"):
+        empty(options.place)
+    start, vectors = 0, options.out.with_suffix(".vectors")
+    vectors.unlink(missing_ok=True)
     for size in options.sizes:
-        filled = fill(options.url, options.chroma, start, size)
+        filled = fill(options.place, options.chroma, start, size, vectors)
         start = size
-        row = measured(options.url, options.chroma, size) | filled
+        row = {"cases": size, **measured(options.place, options.chroma, vectors), **filled}
         row |= {f"{name}_mib": memory_of(int(pid)) for name, pid in (one.split("=") for one in options.servers)}
         row |= {f"{name}_disk_mib": size_of(folder) for name, folder in (one.split("=", 1) for one in options.folders)}
         row["load_average"] = round(os.getloadavg()[0], 1)

@@ -1,1 +1,1 @@
-"""The ledger in PostgreSQL: its own connections and schema, under the statements that SQLite has as well."""
+"""The ledger in PostgreSQL: it has its own connections and schema, and runs the same statements as the one in SQLite."""

@@ -53,18 +53,18 @@ class Result:
 
     @property
     def description(self) -> Any:
-        """The name of each column, first in its tuple."""
+        """One tuple for each column; its first item is the name of the column."""
         self._sent()
         return self._description
 
     def fetchone(self) -> Any:
-        """Return the next row, or None. Of a row that is certainly inserted, the key need not be known yet."""
+        """Return the next row, or None. The key of a row just inserted may be a ``Latest``: nothing is sent for it."""
         if self.key is not None and self._batch is not None:
             return (self.key,)
         return self.answered()
 
     def answered(self) -> Any:
-        """Return the next row, or None, as the server answered."""
+        """Return the next row, or None, as the server answered; this sends all waiting statements."""
         self._sent()
         if self._next >= len(self._rows):
             return None
@@ -72,11 +72,11 @@ class Result:
         return self._rows[self._next - 1]
 
     def fetchall(self) -> Rows:
-        """Return all other rows, which arrive when they are looked at."""
+        """Return all remaining rows; they are fetched when they are first looked at."""
         return Rows(self)
 
     def rest(self) -> list[Any]:
-        """Return all other rows now."""
+        """Return all remaining rows now."""
         self._sent()
         rows, self._next = self._rows[self._next :], len(self._rows)
         return rows
@@ -86,7 +86,7 @@ class Result:
         self._rows = []
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the other rows."""
+        """Yield the remaining rows."""
         yield from self.rest()
 
 
@@ -103,27 +103,27 @@ class Rows(Sequence[Any]):
         return self._rows
 
     def __len__(self) -> int:
-        """Count them."""
+        """Return the number of rows."""
         return len(self._arrived())
 
     def __getitem__(self, place: Any) -> Any:
-        """Return one, or some."""
+        """Return a row, or a slice of the rows."""
         return self._arrived()[place]
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield them."""
+        """Yield the rows."""
         return iter(self._arrived())
 
 
 class Latest:
-    """The key of the row that was inserted last into a table: the server puts it in where a statement names it."""
+    """The key of the row that was inserted last into a table; the server fills it in wherever a statement uses it."""
 
     def __init__(self, table: str, result: Result) -> None:
         self.table, self._result = table, result
         self._key: int | None = None
 
     def __int__(self) -> int:
-        """Return the key; this sends what waits."""
+        """Return the key; this sends all waiting statements."""
         if self._key is None:
             self._key = int(self._result.answered()[0])
         return self._key
@@ -142,7 +142,7 @@ class Batch:
         self.trips = 0
 
     def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> Result:
-        """Take a statement; it runs before any result of it is read, and after those taken earlier."""
+        """Take a statement; it runs after the statements taken earlier, and before any result of it is read."""
         if _IGNORING in statement:
             return self._unless_it_clashes(statement.replace(_IGNORING, "UPDATE"), parameters)
         if self._ahead and (asked := self._ahead.pop((statement, tuple(parameters)), None)) is not None:
@@ -155,7 +155,7 @@ class Batch:
         return result
 
     def _now(self, value: Any) -> Any:
-        """Return a parameter; of a key that is not the latest any more, its number."""
+        """Return a parameter as it is sent; a ``Latest`` that is no longer the latest key of its table becomes a number."""
         return int(value) if isinstance(value, Latest) and self._latest.get(value.table) is not value else value
 
     def executemany(self, statement: str, parameters: Sequence[Sequence[Any]], /) -> Result:
@@ -175,19 +175,19 @@ class Batch:
         return result
 
     def require(self, condition: str, parameters: Sequence[Any]) -> None:
-        """Let the transaction fail, with ``Unmet``, unless a condition holds; nobody has to wait for the answer."""
+        """Make the transaction fail, with ``Unmet``, unless a condition holds; the caller need not wait for the answer."""
         self.execute(f"SELECT 1 / (CASE WHEN {condition} THEN 1 ELSE 0 END)", parameters)
 
     def take_long(self) -> None:
-        """Let this transaction rest for as long as it likes; otherwise the server ends it, since others wait for their turn."""
+        """Let this transaction stay idle as long as it likes; otherwise the server ends it, since other writers are waiting."""
         self.add("SET LOCAL idle_in_transaction_session_timeout = 0")
 
     def ask_ahead(self, statement: str, parameters: Sequence[Any]) -> None:
-        """Take a statement that will be asked for later in the same words, so that it travels with others."""
+        """Take a statement early, so that it is sent with others; ``execute`` of the same statement then returns its result."""
         self._ahead[statement, tuple(parameters)] = self.execute(statement, parameters)
 
     def send(self) -> None:
-        """Send all that waits."""
+        """Send all waiting statements."""
         waiting, self._waiting, self._chars = self._waiting, [], 0
         if waiting:
             self.trips += 1

@@ -1,12 +1,13 @@
-"""Blocks (``with`` statements) whose end gives back for certain what they took, also if giving it back is interrupted.
+"""Blocks (``with`` statements) that always give back what they took, even if an interrupt comes while they give it back.
 
-What a thread takes here, a turn or a connection, takes some steps to give back, and an interrupt may come at each of them: two
-come in a row, or the first one comes there. ``interruptible`` closes the block then, but cannot know how far it had come.
+A block here takes a turn or a connection. Giving it back takes several steps, and an interrupt may come at each of them: the
+first one, or a second one in a row. ``interruptible`` closes the block then, but cannot know which steps were done.
 
-So the end is seen from elsewhere. The frame with the ``with`` statement has its block on its stack of values, from where it
-goes when the statement ends, in whatever way; no variable of any frame refers to it, and so no traceback. Then its weak
-reference puts itself into a queue, in C, where nothing is interrupted; and a thread, which gets no signals, gives back what is
-still held. A block that ended as usual takes its weak reference away before, and wakes nobody.
+So the end of a block is observed from outside. The frame with the ``with`` statement has the block on its stack of values, and
+drops it when the statement ends, in whatever way. No variable of any frame refers to the block, and so no traceback keeps it.
+When the block is dropped, its weak reference puts itself into a queue. This happens in C, where nothing is interrupted. A
+thread, which gets no signals, then gives back what is still held. A block that ended as usual removes its weak reference
+before, and so does not wake the thread.
 """
 
 from __future__ import annotations
@@ -30,23 +31,23 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Held(Generic[T_co]):
-    """What a block takes, and gives back."""
+    """Base of what a block takes at its beginning, and gives back at its end, such as a turn or a connection."""
 
     def take(self, block: Sign) -> T_co:
-        """Take it; ``block`` says whether the block goes on."""
+        """Take what the block needs, and return it; ``block`` says whether the block goes on."""
         raise NotImplementedError
 
     def give_back(self) -> None:
-        """Give it back at the end of the block."""
+        """Give back, at the end of the block, what was taken."""
         self.end()
 
     def end(self) -> None:
-        """Give back what is still held, or again: taking it, or giving it back, was interrupted somewhere."""
+        """Give back what is still held, even if that was tried before: taking it, or giving it back, was interrupted."""
         raise NotImplementedError
 
 
 class Sign(weakref.ref["functools.partial[Any]"]):
-    """Refers to a block as long as it goes on."""
+    """A weak reference to a block, which tells whether the block goes on."""
 
     __slots__ = ("held",)
     held: Held[Any]
@@ -64,7 +65,7 @@ _starting = threading.Lock()
 
 
 def block_of(held: Held[T]) -> AbstractContextManager[T]:
-    """Return a block that takes something and gives it back for certain; call it in the ``with`` statement itself."""
+    """Return a block that takes ``held`` and always gives it back; call this in the ``with`` statement itself."""
     if _ender is None or _ender.is_lost:
         _start()
     signs: list[Sign] = []
@@ -127,7 +128,7 @@ def _end(held: Held[Any], signs: list[Sign], *ended: Any) -> None:
 
 
 def _forget(signs: list[Sign]) -> None:
-    """Let a block that has ended wake nobody: without its weak reference, it tells nobody that it goes."""
+    """Remove the weak references of a block that has ended, so that the thread is not woken when the block is dropped."""
     for sign in signs:
         _signs.pop(id(sign), None)
     signs.clear()

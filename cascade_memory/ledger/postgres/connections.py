@@ -39,7 +39,7 @@ _AWAKE = "SET LOCAL idle_in_transaction_session_timeout = '6s'"
 
 
 class Fence(Protocol):
-    """What a transaction requires besides."""
+    """A further condition that a transaction must meet, for example that a lease is held."""
 
     @property
     def condition(self) -> tuple[str, Sequence[Any]]:
@@ -52,7 +52,7 @@ class Fence(Protocol):
 
 
 class _Held(threading.local):
-    """What a thread is held to."""
+    """The fence that the writes of a thread must meet, for each thread."""
 
     fenced: _Fenced | None = None
 
@@ -63,7 +63,7 @@ class _Held(threading.local):
 
 
 class _Fenced(Held[None]):
-    """A block in which each write requires something."""
+    """A block in which each write must meet a fence."""
 
     def __init__(self, held: _Held, fence: Fence) -> None:
         self._held, self.fence = held, fence
@@ -71,7 +71,7 @@ class _Fenced(Held[None]):
 
     @property
     def is_over(self) -> bool:
-        """Say whether the block has ended, although its thread could not say so."""
+        """Say whether the block has ended, even if an interrupt kept its thread from noting that."""
         return self._block is None or self._block.is_over
 
     def take(self, block: Sign) -> None:
@@ -126,11 +126,11 @@ class PostgresConnections:
 
     @interruptible
     def write(self, *, durable: bool, brings_vectors: bool = False) -> Generator[Batch, None, None]:
-        """Yield a connection inside a transaction. Its end waits for the server's disk, even if it need not be durable.
+        """Yield a connection inside a transaction; its commit always waits for the server's disk, even without ``durable``.
 
-        Otherwise a server that is killed could lose a recall whose cases an agent already works with. It could also give the
-        number of a lost line of the log again, and who has read that line would miss the other one. It costs about a
-        millisecond.
+        Otherwise a server that is killed could lose a recall whose cases an agent already works with. It could also reuse the
+        number of a lost line of the log: a process that has read the lost line would then miss the new one. Waiting costs about
+        a millisecond.
         """
         del durable
         fence = self._held.fence
@@ -152,7 +152,7 @@ class PostgresConnections:
 
     @interruptible
     def _among_writers(self) -> Generator[str, None, None]:
-        """Wait until this thread may write; yield the statement that says how long it still waits for other processes."""
+        """Wait until this thread may write; yield the statement that limits how long it then waits for other processes."""
         self.pool.check()
         until, now = patience_ends(), time.monotonic()
         ends = now + BUSY if until is None else min(now + BUSY, until)
@@ -182,13 +182,14 @@ class PostgresConnections:
                 self.trips += batch.trips
 
     def fenced(self, fence: Fence) -> AbstractContextManager[None]:
-        """Let each write of this thread check first, inside its transaction, that it may still be made."""
+        """Return a block in which each write of this thread checks the condition of the fence, inside its transaction."""
         return block_of(_Fenced(self._held, fence))
 
     def vacuum(self) -> str:
-        """Let the server reuse the room of deleted rows; return what is left if this role may not, or nothing.
+        """Let the server reuse the space of deleted rows.
 
-        What is left of them in the server's log and its backups is not ours.
+        Return a text that says what is left if this role may not do that for every table; otherwise an empty text. What is left
+        of the rows in the server's log and its backups is outside the library's control.
         """
         warned: list[bool] = []
 

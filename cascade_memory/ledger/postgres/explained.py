@@ -15,7 +15,7 @@ from cascade_memory.errors import InvalidInput, NamespaceForgotten, StoreBusy, S
 
 
 class Clash(sqlite3.IntegrityError):
-    """Rows that contradict each other; the name by which the ledger's statements know it."""
+    """Rows contradict each other; the ledger's code catches this as ``sqlite3.IntegrityError``."""
 
 
 class Unmet(StoreError):
@@ -23,7 +23,7 @@ class Unmet(StoreError):
 
 
 def place_of(url: str) -> str:
-    """Name a database without its password; raise ``InvalidInput`` if this is no URL of one.
+    """Return a name of a database without its password; raise ``InvalidInput`` if ``url`` is no URL of PostgreSQL.
 
     >>> place_of("postgresql://ann:secret@db.example.org/agents")
     'the database agents at db.example.org'
@@ -37,9 +37,9 @@ def place_of(url: str) -> str:
 
 
 def _check_password_is_not_elsewhere(url: str, parts: Mapping[str, Any]) -> None:
-    """Refuse a URL of which the database's client would read a part of the password as a host, a port or a name.
+    """Refuse a URL if the database's client would read a part of the password as a host, a port or a name.
 
-    A host may begin with @: so do sockets without a file.
+    A host may begin with @: that is how a socket without a file is written.
     """
     before, at, _ = url.partition("?")[0].rpartition("@")
     misread = at and ("@" in before or "/" in before.partition("://")[2])

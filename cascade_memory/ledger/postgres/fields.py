@@ -9,7 +9,7 @@ _LONG = 1_000  # bytes; PostgreSQL cannot index much longer values
 
 
 def encoded(value: str | float | bytes) -> bytes:
-    r"""Return a kind (b: bool, n: number, t: text) and the value. A long text ends with its digest instead of its rest.
+    r"""Return the kind (b: bool, n: number, t: text) and the value. The end of a long text is replaced by a digest of the text.
 
     >>> encoded("a") < encoded("b"), encoded(-1.5) < encoded(2) < encoded(2.5) < encoded(2**62) < encoded(2**62 + 1)
     (True, True)

@@ -57,7 +57,8 @@ class Lease:
     def try_acquire(self) -> bool:
         """Take the lease if nobody has it; return whether it is held now.
 
-        The server may say that this very holder has it, who does not know: taking it, or giving it back, was interrupted.
+        The lease is also taken if the server says that this very holder has it, and the holder does not know: then taking it,
+        or giving it back, was interrupted.
         """
         self._connections.pool.check()  # in a child of its process, nobody would end a turn that another thread had
         with self._taking:
@@ -88,7 +89,7 @@ class Lease:
 
     @property
     def condition(self) -> tuple[str, Sequence[Any]]:
-        """That the lease is held, in SQL."""
+        """The condition in SQL that the lease is held, and its parameters."""
         return _HELD, self._mine
 
     def lost(self) -> NoReturn:
@@ -105,7 +106,7 @@ class Lease:
 
 
 def holders(connections: PostgresConnections) -> dict[str, str]:
-    """Return who does which job at present; of a job per namespace, how many workers do it for how many."""
+    """Return who does each job at present; if a job has several leases, the numbers of workers and of namespaces."""
     query = f"""SELECT job, max(holder), count(*), count(DISTINCT holder) FROM {SCHEMA}.lease
                 WHERE expires >= clock_timestamp() GROUP BY job ORDER BY job"""
     with connections.read() as connection:

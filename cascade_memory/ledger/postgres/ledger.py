@@ -49,7 +49,7 @@ class PostgresLedger(SQLLedger):
         self._connections = connections
 
     def lease(self, job: str, namespace: int) -> Lease:
-        """Return the right to do a job, which one worker at a time has."""
+        """Return the lease of a job: the right to do the job, which only one worker has at a time."""
         return Lease(self._connections, job, namespace)
 
     def leases(self) -> dict[str, str]:
@@ -70,7 +70,7 @@ class PostgresLedger(SQLLedger):
 
 
 class PostgresLessons(SQLLessons):
-    """The newest outcome is known from the log, since a sequence of keys does not go back with its transaction."""
+    """Reads the newest outcome's key from the log: a sequence of PostgreSQL is not rolled back with its transaction."""
 
     def last_outcome(self) -> int:
         """Return the key of the newest outcome ever recorded, even if it was forgotten since."""
@@ -80,10 +80,10 @@ class PostgresLessons(SQLLessons):
 
 
 class PostgresMaintenance(SQLMaintenance):
-    """PostgreSQL keeps types, references and checksums itself, so less can be wrong than in a file."""
+    """Maintenance in PostgreSQL, which guards types, references and checksums itself: less can be wrong than in a file."""
 
     def integrity(self) -> str:
-        """Return ``ok``: a page that cannot be read makes the statement fail that needs it."""
+        """Return ``ok``: if a page cannot be read, the statement that needs the page fails."""
         with self._connections.read() as connection:
             connection.execute("SELECT 1 FROM meta LIMIT 1").fetchone()
         return "ok"
@@ -93,10 +93,10 @@ class PostgresMaintenance(SQLMaintenance):
 
 
 class PostgresArchive(SQLArchive):
-    """Complete copies are made by the tools of the database."""
+    """Exports and imports a ledger in PostgreSQL; complete copies are made by the tools of the database."""
 
     def copy_to(self, target: Path) -> dict[str, int]:
-        """Refuse, and say what to use."""
+        """Raise ``InvalidInput``, with the command that makes a backup instead."""
         del target  # a name that is used while a folder is being backed up
         raise InvalidInput(
             "a memory in PostgreSQL is backed up with the database: pg_dump --schema=cascade_memory --file=BACKUP.sql URL"

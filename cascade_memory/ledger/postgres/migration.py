@@ -18,9 +18,9 @@ _SHOWN = 3  # differences that a message names
 
 
 def migrate(connection: psycopg.Connection[Any]) -> int | None:
-    """Do every step that is missing, each in one transaction; however many processes try, one does it.
+    """Run every missing step, each in one transaction; if several processes try, only one of them runs a step.
 
-    Return the version that was there before; None if there was nothing.
+    Return the version that was there before; None if there was no ledger.
     """
     before = version = version_of(connection)
     while version != steps.VERSION or _added(connection) is not None:
@@ -67,7 +67,7 @@ def _added(connection: psycopg.Connection[Any]) -> str | None:
 
 
 def _step(connection: psycopg.Connection[Any]) -> int | None:
-    """Do the next step, unless somebody else has just done it; return the version from which the next one begins."""
+    """Run the next step, unless another process has just run it; return the version that the schema has now."""
     try:
         with connection.transaction():
             connection.execute(_BUSY)

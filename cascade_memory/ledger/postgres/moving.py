@@ -29,7 +29,10 @@ class OpenedForMove:
 
     @interruptible
     def reading(self, *, while_open: bool) -> Generator[Connection, None, None]:
-        """Yield a connection that sees one state. Until the end nobody can write; others that have it open are refused."""
+        """Yield a connection that sees one consistent state. Until the block ends, nobody can write.
+
+        Raise if there are other connections of cascade-memory, unless ``while_open`` is set.
+        """
         if not PostgresLedger.exists(self._url):
             raise InvalidInput(f"there is no memory in {self.place}")
         with self._opened() as ledger, ledger.connections.write(durable=False) as turn:
@@ -49,8 +52,9 @@ class OpenedForMove:
     def check_alone(self) -> None:
         """Raise if the server has ended the transaction that keeps others from writing.
 
-        A process that has the memory open but has rested has no connection, so it was not seen. It may not write any more
-        until it has opened the memory again: its writes would not be in the copy.
+        A process that has the memory open, but was idle, has no connection, so it was not counted. Without ``while_open`` (see
+        ``reading``), every such process must open the memory again before it may write: otherwise its writes would not be in
+        the copy.
         """
         assert self._turn is not None
         _pid(self._turn)
@@ -65,7 +69,7 @@ class OpenedForMove:
             yield connection
 
     def snapshots(self, connection: Connection) -> PostgresSnapshotRows:
-        """Return the learned state, inside the transaction of a connection."""
+        """Return the stored snapshots of learned state, read and written inside the transaction of ``connection``."""
         return PostgresSnapshotRows(_Within(connection))
 
     @interruptible
@@ -94,7 +98,7 @@ class _Within:
 
 
 def _others(ledger: PostgresLedger, own: tuple[int, int]) -> int:
-    """Count the connections of others."""
+    """Count the connections of other processes; a connection that was just closed gets a moment to disappear."""
     until = time.monotonic() + _LEAVING
     while True:
         with ledger.connections.read() as connection:

@@ -1,4 +1,4 @@
-"""A small pool of connections, in which nothing is kept: a transaction pooler may stand between it and the server."""
+"""A small pool of connections that keep no session state, so a transaction pooler may stand between it and the server."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class _Latest(adapt.Dumper):
 
 
 class _Number(adapt.Loader):
-    """Sums of integers are numeric in PostgreSQL; here they are integers again."""
+    """Reads numeric values as integers if they have no decimal point: PostgreSQL makes sums of integers numeric."""
 
     def load(self, data: Any) -> int | float:
         text = bytes(data).decode()
@@ -72,10 +72,10 @@ class _Number(adapt.Loader):
 
 
 class Pool:
-    """Lends connections to one process, and says in a sentence why there is none.
+    """Lends connections to the threads of one process; if there is none, the error says why.
 
-    psycopg's own pool connects in the background, waits longer after each failure and does not say why: after an outage a
-    recall would miss its deadline for as long as that takes. Here whoever needs a connection makes it.
+    psycopg's own pool connects in the background, waits longer after each failure and does not say why: after an outage,
+    recalls would miss their deadlines during such a wait. Here the thread that needs a connection opens it.
     """
 
     def __init__(self, url: str) -> None:
@@ -90,7 +90,7 @@ class Pool:
 
     @interruptible
     def connection(self) -> Generator[psycopg.Connection[Any], None, None]:
-        """Lend a connection; turn errors of the database into sentences."""
+        """Lend a connection; turn errors of the database into errors that say what to do."""
         self.check()
         until = patience_ends()
         with self._room.entered(BUSY if until is None else max(_AT_LEAST, until - time.monotonic())) as came_in:
@@ -106,7 +106,7 @@ class Pool:
                 explain(error, self.place)
 
     def check(self) -> None:
-        """Raise in a child of the process that opened it: they would talk to the server at once over one connection."""
+        """Raise in a child of the process that opened the pool: both would use one connection to the server at once."""
         if os.getpid() != self._pid:
             raise MemoryForked("this memory was opened before fork() and cannot be used in the child; open it again there")
 
@@ -132,7 +132,7 @@ class Pool:
             self._let_go(one)
 
     def take_back(self, loan: _Loan) -> None:
-        """Give a lent connection back to the pool, or close it if it cannot be used again. Twice is as once."""
+        """Give a lent connection back to the pool, or close it if it cannot be used again. A second call does nothing."""
         now, going = time.monotonic(), list[_Kept]()
         with self._lock:
             for one in self._all:
@@ -153,14 +153,14 @@ class Pool:
                 self._all.remove(one)
 
     def close(self) -> None:
-        """Close every connection; those in use, when they are given back."""
+        """Close every connection; a connection that is in use is closed when it is given back."""
         if os.getpid() != self._pid:
             return
         with block_of(_Closing(self)):
             pass
 
     def close_idle(self) -> None:
-        """Lend nothing any more, and close what is not lent; it does not matter if it has begun before."""
+        """Stop lending, and close the connections that are not lent; a call that was interrupted can be repeated."""
         with self._lock:
             self._closed = True
             for one in self._all:
@@ -169,7 +169,7 @@ class Pool:
 
 
 class _Kept:
-    """A connection of the pool, which is lent as long as it has a loan: it is taken and given back by setting that one name."""
+    """A connection of the pool. It is lent while it has a ``loan``: setting this one attribute lends it or gives it back."""
 
     def __init__(self, loan: _Loan) -> None:
         self.loan: _Loan | None = loan
@@ -178,12 +178,16 @@ class _Kept:
         self.born = self.since = time.monotonic()
 
     def is_usable(self, now: float) -> bool:
-        """Say whether it was made ready, is in no transaction, has no results that nobody read, and is not too old."""
+        """Say whether the connection is ready and idle (no transaction, no unread results), and not too old."""
         idle = self.connection is not None and _status(self.connection) == pq.TransactionStatus.IDLE
         return idle and self.is_ready and now - self.born < _LIVES
 
     def is_alive(self, connection: psycopg.Connection[Any]) -> bool:
-        """Try it if the server may have closed it: then its socket can be read. Otherwise this costs no round trip."""
+        """Say whether the connection works.
+
+        It is tried if it was not used for long, or if its socket can be read, since the server may have closed it then.
+        Otherwise the answer costs no round trip.
+        """
         if connection.closed:
             return False
         if time.monotonic() - self.since < _TRUSTED and not _has_news(connection):
@@ -220,7 +224,7 @@ class _Closing(Held[None]):
         self.end()
 
     def give_back(self) -> None:
-        """Do nothing: it was done when the block began."""
+        """Do nothing: the connections were closed when the block began."""
 
     def end(self) -> None:
         self._pool.close_idle()
@@ -241,7 +245,7 @@ def _has_news(connection: psycopg.Connection[Any]) -> bool:
 
 
 class _Connection(psycopg.Connection[Any]):
-    """One that warns nobody if it goes before it was closed: it does if an interrupt comes while it is made."""
+    """A connection that does not warn if it is deleted while open, as happens if an interrupt comes while it is made."""
 
     def __del__(self, *_: Any) -> None:
         if hasattr(self, "pgconn"):
@@ -263,7 +267,7 @@ def connected(url: str) -> AbstractContextManager[psycopg.Connection[Any]]:
 
 
 def end(connection: psycopg.Connection[Any]) -> None:
-    """Close a connection. What it still does on the server is stopped: otherwise it might end, and count, some time later."""
+    """Close a connection; stop a statement of it that still runs on the server, which might otherwise take effect later."""
     if _status(connection) == pq.TransactionStatus.ACTIVE:
         with contextlib.suppress(psycopg.Error):
             connection.cancel_safe(timeout=_CANCELS)
@@ -271,7 +275,7 @@ def end(connection: psycopg.Connection[Any]) -> None:
 
 
 def roll_back(connection: psycopg.Connection[Any]) -> None:
-    """End the transaction of a connection, if it is in one and does nothing."""
+    """Roll back the transaction of a connection, if it is in one and no statement is running."""
     if _status(connection) in {pq.TransactionStatus.INTRANS, pq.TransactionStatus.INERROR}:
         with contextlib.suppress(psycopg.Error):
             connection.execute("ROLLBACK")

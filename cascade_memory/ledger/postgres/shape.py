@@ -44,7 +44,7 @@ def shape_of(connection: psycopg.Connection[Any]) -> Shape:
 
 
 def differences(found: Shape) -> list[str]:
-    """Name what the present version has and a schema has not; more tables and columns do no harm.
+    """List what a schema lacks or has with another type, as of the present version; more tables and columns do no harm.
 
     >>> differences({**expected(), "namespace": {"id": "integer"}})
     ['namespace.id is of type integer, not bigint', 'the column namespace.name is missing']

@@ -1,4 +1,4 @@
-"""Snapshots of learned state as rows. They are shared: whoever learns from the log comes to the same state."""
+"""Snapshots of learned state as rows. All workers share them: each worker that learns from the log comes to the same state."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ _WEIGHTS = f"SELECT content FROM {SCHEMA}.snapshot_weights WHERE namespace = ? A
 
 
 class Lender(Protocol):
-    """What lends a connection for each of these statements."""
+    """What lends a connection for each of the statements here."""
 
     def read(self) -> AbstractContextManager[Connection]:
-        """Lend one to read with."""
+        """Lend a connection to read with."""
         ...
 
     def snapshot(self) -> AbstractContextManager[Connection]:
-        """Lend one all of whose statements see one consistent state."""
+        """Lend a connection all of whose statements see one consistent state."""
         ...
 
     def write(self, *, durable: bool) -> AbstractContextManager[Connection]:
-        """Lend one inside a transaction."""
+        """Lend a connection inside a transaction."""
         ...
 
 
@@ -48,9 +48,9 @@ class PostgresSnapshotRows:
         self._connections = connections
 
     def put(self, namespace: int, seq: int, ranker: str, content: bytes, weights: Path | None) -> None:
-        """Store one, unless data was taken back after the log line ``seq``; keep the newest few of each ranker.
+        """Store a snapshot, unless data was taken back after the log line ``seq``; keep the newest few of each ranker.
 
-        Another worker may have taken data back since this one last read the log, so the same transaction looks.
+        Another worker may have taken data back since this one last read the log, so this is checked in the same transaction.
         """
         with self._connections.write(durable=False) as connection:
             if connection.execute(_TOOK_BACK, (seq, namespace, *TOOK_BACK, PURGED)).fetchone() is not None:
@@ -65,13 +65,13 @@ class PostgresSnapshotRows:
             connection.execute(_OLD, (namespace, ranker, namespace, ranker))
 
     def newest(self, namespace: int, ranker: str, until: int, after: int) -> tuple[int, bytes] | None:
-        """Return (seq, content) of the newest one after one log line and up to another, or None."""
+        """Return (seq, content) of the newest snapshot after one log line and up to another, or None."""
         with self._connections.read() as connection:
             row = connection.execute(_NEWEST, (namespace, ranker, until, after)).fetchone()
         return None if row is None else (int(row[0]), bytes(row[1]))
 
     def every(self) -> Iterator[tuple[int, int, str, bytes]]:
-        """Yield (namespace, seq, ranker, content) of all, the oldest of each namespace first."""
+        """Yield (namespace, seq, ranker, content) of all snapshots, the oldest of each namespace first."""
         with self._connections.read() as connection:
             keys = connection.execute(_KEYS).fetchall()
         for namespace, seq, ranker in keys:
@@ -79,7 +79,7 @@ class PostgresSnapshotRows:
                 yield int(namespace), int(seq), str(ranker), found[1]
 
     def read_weights(self, namespace: int, seq: int, ranker: str, target: Path) -> bool:
-        """Write the weights of one to a file; return whether there were any."""
+        """Write the weights of a snapshot to a file; return whether there were any."""
         number = 0
         with target.open("wb") as file, self._connections.snapshot() as connection:
             while (row := connection.execute(_WEIGHTS, (namespace, ranker, seq, number)).fetchone()) is not None:
@@ -88,6 +88,6 @@ class PostgresSnapshotRows:
         return number > 0
 
     def delete(self, namespace: int) -> None:
-        """Delete all of a namespace."""
+        """Delete all snapshots of a namespace."""
         with self._connections.write(durable=True) as connection:
             connection.execute(f"DELETE FROM {SCHEMA}.snapshot WHERE namespace = ?", (namespace,))

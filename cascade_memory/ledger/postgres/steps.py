@@ -1,4 +1,4 @@
-"""The statements that bring a database to the present schema, one step per version. They can be printed, and run by others."""
+"""The statements that upgrade a database to the present schema, one step per version; they can be printed for others to run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def statements() -> str:
 
 
 def step_after(version: int | None) -> str | None:
-    """Return the statements of the next step after a version (None: nothing is there); None if there is no such step."""
+    """Return the statements of the step after a version (None: there is no ledger yet); None if there is no such step."""
     if version is None:
         return statements()
     step = STEPS.get(version)
@@ -58,7 +58,7 @@ def added_to(there: Collection[str]) -> str | None:
 
 
 def script(version: int | None, there: Collection[str] = ()) -> str:
-    """Return what psql has to run after a version, a transaction per step: each runs completely or not at all.
+    """Return what psql has to run to upgrade from a version, one transaction per step: a step runs completely or not at all.
 
     ``there`` are the tables that a schema has already.
 
@@ -80,7 +80,7 @@ def script(version: int | None, there: Collection[str] = ()) -> str:
 
 
 def _guard(version: int | None) -> str:
-    """Return a statement that fails if the step was done meanwhile."""
+    """Return a statement that fails if somebody else has done the step in the meantime."""
     if version is None:
         found, said = f"to_regclass('{SCHEMA}.version') IS NOT NULL", f"there is a schema {SCHEMA} already"
     else:

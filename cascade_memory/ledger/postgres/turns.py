@@ -1,7 +1,7 @@
-"""Lets a few threads in at a time: those first that must give up first, and else those that came first.
+"""Lets a few threads in at a time: first those whose waiting time ends first, and otherwise in the order in which they came.
 
-A semaphore of Python lets in whoever asks at the right moment: among a hundred threads, some wait until they give up. And a
-recall, which has a deadline, would wait behind all rewards, which have time.
+A semaphore of Python lets in whichever thread asks at the right moment: among a hundred threads, some wait until they give up.
+And a recall, which has a deadline, would wait behind all rewards, which have time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LETS_PASS = 2.0  # seconds for which whoever can wait longer lets others pass t
 
 
 class Turns:
-    """Room for so many threads.
+    """Room for at most ``most`` threads at a time.
 
     >>> room = Turns(1)
     >>> with room.entered(0.0) as first, room.entered(0.0) as second:
@@ -38,7 +38,10 @@ class Turns:
         return len(self._waiting)
 
     def entered(self, seconds: float) -> AbstractContextManager[bool]:
-        """Wait for so long at most; say whether the thread is in, and let another one in at the end of the block."""
+        """Return a block that waits at most ``seconds`` for a turn, and yields whether it came.
+
+        The end of the block lets another thread in.
+        """
         return block_of(_Turn(self, max(0.0, seconds)))
 
     def enter(self, one: _Turn, seconds: float) -> bool:
@@ -54,7 +57,7 @@ class Turns:
             return one in self._inside  # the turn may have come at the last moment
 
     def leave(self, one: _Turn) -> None:
-        """Let another one in instead; nothing happens if this one is out already."""
+        """End the turn ``one``, and let another thread in; a turn that has ended already stays so."""
         with self._lock:
             self._waiting.discard(one)
             self._inside.discard(one)
