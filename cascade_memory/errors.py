@@ -10,18 +10,19 @@
     ├── EpisodeClosed                    the episode was settled, discarded or has expired
     │   └── AlreadyRewarded              settled before, with another value
     ├── ContentChanged                   the content to be confirmed has changed
+    ├── UndoRefused                      an action cannot be taken back; nothing was changed
     ├── QuotaExceeded                    too many reports wait for confirmation
-    ├── TicketRefused                    a reward from outside without a ticket that is good for it
+    ├── TicketRefused                    a reward from outside without a valid ticket, or a code used for something else
     ├── MemoryClosed (RuntimeError)      the memory was used after close()
     ├── MemoryForked (RuntimeError)      the memory was used in a forked child
     ├── MissingExtra (ImportError)       an optional package is not installed
-    ├── ModelUnavailable (ConnectionError)  a chat model gave no reply in a benchmark
+    ├── ModelUnavailable (ConnectionError)  a chat model or a search server gave no usable reply in a benchmark
     └── StoreError (OSError)             the folder cannot be used as it is
         ├── StoreUnwritable              no permission, or no space left
         ├── StoreBusy                    another process has been writing for too long
         ├── StoreCorrupt                 not a ledger, or a damaged one
         ├── StoreReplaced                replaced, moved or deleted while it was open
-        ├── NamespaceForgotten           purged with its name by somebody else in this moment
+        ├── NamespaceForgotten           just purged by somebody else, with its name
         ├── SchemaTooNew                 written by a newer version of this library
         └── EncoderMismatch              written with another embedder
 
@@ -36,7 +37,10 @@ from cascade_memory.visible import visible
 
 
 class CascadeError(Exception):
-    """Base class of this library's exceptions. Messages may quote texts: secrets are taken out, invisible characters shown."""
+    """Base class of this library's exceptions.
+
+    Messages may quote texts: secrets are taken out, and invisible characters are written out.
+    """
 
     def __str__(self) -> str:
         """Return the message without secrets, and with invisible characters made visible."""
@@ -112,7 +116,7 @@ class QuotaExceeded(CascadeError):
 
 
 class TicketRefused(CascadeError):
-    """A reward from outside came without a ticket that is good for it, or a code confirms something else."""
+    """A reward from outside came without a valid ticket, or a code was used for something else than what it was made for."""
 
 
 class MemoryClosed(CascadeError, RuntimeError):
@@ -128,7 +132,10 @@ class MissingExtra(CascadeError, ImportError):
 
 
 class ModelUnavailable(CascadeError, ConnectionError):
-    """A chat model gave no reply: its server is down or refuses. No task has failed by that; the message says what to do."""
+    """A chat model or a search server gave no usable reply in a benchmark; no task counts as failed for that reason.
+
+    The message says what to do.
+    """
 
 
 class StoreError(CascadeError, OSError):
@@ -152,7 +159,7 @@ class StoreReplaced(StoreError):
 
 
 class NamespaceForgotten(StoreError):
-    """Somebody else has purged the namespace, with its name, in this moment: nothing was stored; do it again."""
+    """Somebody else has just purged the namespace with its name: nothing was stored; repeat the call."""
 
     @classmethod
     def now(cls) -> NamespaceForgotten:

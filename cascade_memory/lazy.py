@@ -11,7 +11,7 @@ from cascade_memory.errors import MissingExtra
 
 
 def load(package: str, name: str, homes: Mapping[str, str], *, optional: Collection[str] = (), remedy: str = "") -> Any:
-    """Import a name of a package from its home module; if an optional package is missing, the error names the remedy.
+    """Import a name of a package from its home module; if an optional package is missing, the error names the ``remedy``.
 
     >>> load("cascade_memory.domain", "Case", {"Case": "case"}).__name__
     'Case'
@@ -29,9 +29,10 @@ def load(package: str, name: str, homes: Mapping[str, str], *, optional: Collect
 def door(
     package: str, modules: Mapping[str, str], *, optional: Collection[str] = (), remedy: str = ""
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of a package that offers names of its modules: ``{"case": "Case ExpiredCase"}``.
+    """Return ``__getattr__`` and ``__dir__`` for a package that imports the names of its modules at their first use.
 
-    If one of the ``optional`` packages is missing that a module needs, the error names the remedy.
+    ``modules`` says which module defines which names: ``{"case": "Case ExpiredCase"}``. If a module needs one of the
+    ``optional`` packages and that package is missing, the error names the ``remedy``.
 
     >>> find, names = door("cascade_memory.domain", {"case": "Case ExpiredCase"})
     >>> find("Case").__name__, "ExpiredCase" in names()

@@ -1,4 +1,4 @@
-"""Prepares texts for people and prompts: invisible characters are written out, lines stay apart, long texts are cut."""
+"""Prepares texts for people and prompts: writes out invisible characters, keeps texts within their lines, cuts long texts."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ _TURN = re.compile(
 
 
 def visible(text: str) -> str:
-    r"""Prepare a text for people: what is invisible, changes the direction of text or commands a terminal is written out.
+    r"""Prepare a text for people: write out what is invisible, changes the direction of text or commands a terminal.
 
-    The only line breaks that are left are the ends of lines in files.
+    The only line breaks that are left are those of files: ``\n`` and ``\r\n``.
 
     >>> visible("pay bob\u202e\U000e0041"), visible("\x1b[2J paid\u2028\r\n")
     ('pay bob<U+202E><U+E0041>', '<U+001B>[2J paid<U+2028>\r\n')
@@ -64,7 +64,9 @@ def visible(text: str) -> str:
 
 
 def on_one_line(text: str) -> str:
-    r"""Prepare a text for people where it has one line: a second one would look like somebody else's.
+    r"""Prepare a text for people in a place that has one line: line breaks are written out.
+
+    A second line would look as if somebody else had written it.
 
     >>> on_one_line("fine\nwho   ann")
     'fine<U+000A>who   ann'
@@ -73,7 +75,9 @@ def on_one_line(text: str) -> str:
 
 
 def indented(text: str, by: str = "  ") -> str:
-    r"""Prepare a text for people where it may have several lines: all but the first are indented, as its own.
+    r"""Prepare a text for people in a place that may have several lines: all but the first are indented.
+
+    The indentation shows that these lines belong to the text.
 
     >>> indented("fine\nwho   ann")
     'fine\n  who   ann'
@@ -140,7 +144,7 @@ _Shown = TypeVar("_Shown")
 
 
 def as_moment(name: str, value: object) -> str | None:
-    """Write a field that holds a moment as minutes in UTC; return None for any other field, and for a moment that never was.
+    """Write a time as UTC, to the minute; return None if the field holds no time, or one that is unset or impossible.
 
     >>> as_moment("created_at", 1_764_237_600.0), as_moment("reward", 1.0)
     ('2025-11-27T10:00Z', None)
@@ -154,7 +158,7 @@ def as_moment(name: str, value: object) -> str | None:
 
 
 def shown_visibly(one: type[_Shown]) -> type[_Shown]:
-    """Make the ``repr`` of a dataclass show invisible characters and moments; Python's own leaves them as they are."""
+    """Make the ``repr`` of a dataclass write out invisible characters and times; Python's own leaves both as they are."""
 
     def written(self: Any) -> str:
         shown = (field.name for field in dataclasses.fields(self) if field.repr)

@@ -29,9 +29,10 @@ _ALIKE = "cosine-1"  # an encoder without features: it needs only the similarity
 class Replay:
     """The result of evaluating a policy on logged episodes.
 
-    ``logged`` is the mean reward that the episodes really had. ``left_out`` counts the episodes that could not be used: those
-    with several recalls or shown cases, and those without the policy's features; ``forgot`` counts those of them that had a
-    candidate which was forgotten later. ``certain`` says that every choice in the used episodes was made with certainty.
+    ``logged`` is the mean reward that the episodes really had. ``left_out`` counts the episodes that could not be used,
+    such as those with several recalls, with ``k`` above 1, or without the policy's features; ``forgot`` counts those of them
+    that had a candidate which was forgotten later. ``certain`` says that every choice in the used episodes was made with
+    certainty.
     """
 
     policy: str

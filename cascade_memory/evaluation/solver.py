@@ -37,7 +37,7 @@ class SimulatedSolver:
     * with a case whose solution is right, it succeeds with probability ``matched``;
     * with another case, it does as it would alone, except that with probability ``misled`` the case spoils a success.
 
-    A wrong answer repeats the solution of the shown case; without a case it is a random other solution.
+    A wrong answer repeats the solution of the shown case if that is wrong; otherwise it is a random wrong solution.
 
     >>> solver = SimulatedSolver(["a", "b"], zero_shot=0.0, misled=0.5, seed=0)
     >>> solver.solve(0, shown="b")
@@ -57,7 +57,7 @@ class SimulatedSolver:
         self._other = [distinct[(place[label] + int(step)) % len(distinct)] for label, step in zip(labels, away, strict=True)]
 
     def attempt(self, place: int, cases: Sequence[RecalledCase]) -> Attempt:
-        """Attempt a task. Of several cases it uses a right one if there is one, which an LLM might not find so reliably."""
+        """Attempt a task. If any of the cases is right, the solver uses it; an LLM might not find it so reliably."""
         solutions = [str(case.solution) for case in cases]
         return self.solve(place, self._labels[place] if self._labels[place] in solutions else next(iter(solutions), None))
 

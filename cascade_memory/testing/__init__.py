@@ -3,8 +3,8 @@
 from cascade_memory.testing import EmbedderContract
 
 class TestMyEmbedder(EmbedderContract):
-def make(self):
-return MyEmbedder()
+    def make(self):
+        return MyEmbedder()
 """
 
 from cascade_memory.encoders import HashingEmbedder

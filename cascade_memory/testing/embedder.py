@@ -13,7 +13,7 @@ _TEXTS = ("heat the cup", "price of gold", "Zoë mesure 3 µm — 長い文章")
 
 
 class EmbedderContract:
-    """Subclass it, return a fresh embedder from ``make``, and let pytest collect it."""
+    """The tests of an ``Embedder``: subclass this, return a fresh one from ``make``, and let pytest collect the subclass."""
 
     def make(self) -> Embedder:
         """Return the embedder under test."""
@@ -51,14 +51,14 @@ class EmbedderContract:
 
 
 class SolutionMatcherContract:
-    """Subclass it, return a matcher from ``make``, and let pytest collect it."""
+    """The tests of a ``SolutionMatcher``: subclass this, return one from ``make``, and let pytest collect the subclass."""
 
     def make(self) -> SolutionMatcher:
         """Return the matcher under test."""
         raise NotImplementedError
 
     def test_one_answer_per_stored_solution_in_the_unit_interval_or_unknown(self) -> None:
-        """This holds for texts and trajectories, equal or different."""
+        """Each stored text or trajectory gets a number from 0 to 1, or NaN for unknown, whether it is equal or different."""
         walk = Trajectory([Step(action="look")])
         answers = self.make().agreement("Paris", ["Paris", "paris ", "Lyon", walk])
         assert len(answers) == 4

@@ -16,7 +16,10 @@ def _vectors(n: int, seed: int = 0) -> NDArray[np.float32]:
 
 
 class CaseIndexContract:
-    """Subclass it, return a fresh empty index over ``dimension`` numbers from ``make``, and let pytest collect it."""
+    """The tests of a ``CaseIndex``: subclass this class, return an index from ``make``, and let pytest collect the subclass.
+
+    ``make`` returns a fresh empty index for vectors of ``dimension`` numbers.
+    """
 
     def make(self, dimension: int) -> CaseIndex:
         """Return the index under test."""
@@ -37,7 +40,7 @@ class CaseIndexContract:
         np.testing.assert_allclose(cosines, np.sort(vectors @ query)[::-1][:10], atol=1e-5)
 
     def test_a_cleared_index_is_empty_and_can_be_used_again(self) -> None:
-        """No earlier case is found any more."""
+        """After ``clear``, no earlier case is found."""
         index, vectors = self.make(_DIMENSION), _vectors(5)
         index.upsert(np.arange(1, 6), vectors)
         index.clear()

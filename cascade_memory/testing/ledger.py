@@ -43,9 +43,9 @@ class LedgerContract(
     LedgerWarningsContract,
     LedgerWarningsTravelContract,
 ):
-    """Subclass it, return a fresh empty ledger from ``make``, and let pytest collect it.
+    """The tests of a ``Ledger``: subclass this class, return one from ``make``, and let pytest collect the subclass.
 
-    Some situations need the help of the subclass: orphaned rows (``tear``), a ledger that can be read but not written
-    (``unwritable``), and the passing of time (``wait``; on a busy machine choose a long ``TTL``, so that nothing expires
-    early).
+    ``make`` returns a fresh empty ledger. Some situations need the help of the subclass: orphaned rows (``tear``), a ledger
+    that can be read but not written (``unwritable``), and the passing of time (``wait``; on a busy machine choose a long
+    ``TTL``, so that nothing expires early).
     """

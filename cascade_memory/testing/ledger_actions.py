@@ -21,7 +21,7 @@ class LedgerActionsContract(LedgerMaterial):
         ledger.actions.undo(1, action)
 
     def test_a_hidden_case_is_no_candidate(self) -> None:
-        """It is in no scan, and stays listed. The log says so to every process."""
+        """A hidden case is in no scan but stays listed; the log tells every process that the case is hidden."""
         ledger = self._ledger()
         hidden, _ = ledger.cases.add([self._case(query="a"), self._case(query="b")])
         key, other = self._keys(ledger)
@@ -49,7 +49,7 @@ class LedgerActionsContract(LedgerMaterial):
         self._refused(UnknownCase, lambda: ledger.actions.flag(2, hidden, NewAction(kind="hide")))
 
     def test_a_pinned_or_hidden_case_does_not_expire(self) -> None:
-        """One that is neither does."""
+        """A case that is neither pinned nor hidden expires."""
         ledger = self._ledger()
         pinned, hidden, neither = ledger.cases.add([self._case(query=query) for query in ("a", "b", "c")])
         ledger.actions.flag(1, pinned, NewAction(kind="pin"))
@@ -63,7 +63,7 @@ class LedgerActionsContract(LedgerMaterial):
         assert list(ledger.candidates(ledger.newest(1, 10), verified_after=time.time() + 1e6)) == [key]
 
     def test_a_case_replaces_another(self) -> None:
-        """The older one is hidden and linked; an undo shows it again."""
+        """The older case is hidden, and the audit log names both cases; an undo shows the older one again."""
         ledger = self._ledger()
         (old,) = ledger.cases.add([self._case()])
         made = ledger.actions.replace(old, self._case(solution="t"), NewAction(kind="correct", note="wrong"))
@@ -74,7 +74,7 @@ class LedgerActionsContract(LedgerMaterial):
         assert [ledger.cases.by_key([key])[key].id for key in self._keys(ledger)] == [old]
 
     def test_a_verdict_is_kept_until_it_is_taken_back(self) -> None:
-        """The episode then waits again, with what its run had recorded."""
+        """After an undo, the episode waits for a verdict again, with what its run had recorded."""
         ledger = self._ledger()
         ledger.record(self._recall("e1"))
         ledger.episodes.finish("e1", 1, "ok", "s")
@@ -93,7 +93,10 @@ class LedgerActionsContract(LedgerMaterial):
         assert ledger.maintenance.faults(9) == []
 
     def test_every_entry_holds_numbers_and_no_text(self) -> None:
-        """Adding, forgetting, purging: an entry each; a preview leaves none. A note goes with what it is about."""
+        """Adding, correcting, forgetting and purging each leave an entry; a preview leaves none.
+
+        A note is deleted with what it is about.
+        """
         ledger = self._ledger()
         (case_id,) = ledger.cases.add([self._case(query="a secret")], NewAction(kind="add", actor="ann"))
         made = ledger.actions.replace(case_id, self._case(solution="t"), NewAction(kind="correct", note="a secret"))

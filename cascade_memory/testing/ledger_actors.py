@@ -20,7 +20,7 @@ class LedgerActorsContract(LedgerMaterial):
         return decide(1, actor, NewAction(kind=kind, actor="ann"))
 
     def test_authors_are_known_but_for_cases_of_persons(self) -> None:
-        """A case that a person added or pinned needs nobody's record."""
+        """A case that a person added or pinned has no author here: it depends on nobody's record."""
         ledger = self._ledger()
         assert not ledger.actors.any(1)
         ids = ledger.cases.add(
@@ -40,7 +40,7 @@ class LedgerActorsContract(LedgerMaterial):
         assert [found[key][4] for key in keys] == ["bob", None, None, None]
 
     def test_the_authors_of_cases_that_have_made_room_are_known(self) -> None:
-        """What was said about such a case is heard again whenever outcomes are gone through again."""
+        """Evicted cases keep their authors: their outcomes count again whenever all outcomes are gone through anew."""
         ledger = self._ledger()
         told: list[tuple[str, dict[str, Any]]] = [("bob", {}), ("joe", {}), ("eve", {"source": "human"})]
         for number, (actor, options) in enumerate(told):
@@ -57,7 +57,7 @@ class LedgerActorsContract(LedgerMaterial):
         assert ledger.actors.authors(keys) == known
 
     def test_testimonies_are_the_outcomes_that_are_learned_from(self) -> None:
-        """The newest ones up to a limit, oldest first, with what was shown; a person is no reporter."""
+        """The newest outcomes up to a limit come oldest first, with what was shown; a person is not named as a reporter."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="a", actor="bob")])
         key = self._keys(ledger)[0]
@@ -79,7 +79,7 @@ class LedgerActorsContract(LedgerMaterial):
         assert ledger.actors.testimony(outcomes[2]) == ledger.actors.testimonies(2, 10) == []
 
     def test_without_candidates_nothing_was_expected(self) -> None:
-        """An outcome with no case is still the word of its reporter."""
+        """The outcome of an episode without candidates has its reporter, but no predicted reward."""
         ledger = self._ledger()
         ledger.record(self._recall("e", actor="joe"))
         ledger.settle(self._settlement("e", 1.0))
@@ -87,7 +87,7 @@ class LedgerActorsContract(LedgerMaterial):
         assert (one.reporter, one.shown, len(one.cases), math.isnan(one.predicted)) == ("joe", False, 0, True)
 
     def test_a_quarantine_hides_cases_and_a_release_shows_them(self) -> None:
-        """The log says so to every process, also if the actor has no case yet; the audit log says who decided."""
+        """The log tells every process of a quarantine, even if the actor has no case yet; the audit log says who decided."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="a", actor="bob"), self._case(query="b", actor="joe")])
         first, second = self._keys(ledger)
@@ -112,7 +112,7 @@ class LedgerActorsContract(LedgerMaterial):
         ]
 
     def test_to_take_a_quarantine_back_is_to_release(self) -> None:
-        """What a person overrules, no record decides again."""
+        """To undo a quarantine counts as a decision to release the actor, so that no record decides about the actor again."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="a", actor="bob")])
         (key,) = self._keys(ledger)
@@ -123,7 +123,7 @@ class LedgerActorsContract(LedgerMaterial):
         assert dict(ledger.actors.decided(1)) == {"bob": False}
 
     def test_a_new_case_of_who_is_in_quarantine_is_kept_and_not_shown(self) -> None:
-        """It comes back with the others. That of a person is shown, even if it names an actor."""
+        """A release shows the new case with the actor's others; a case of a person is shown, even if it names the actor."""
         ledger = self._ledger()
         ledger.record(self._recall("e", actor="bob"))
         self._decide(ledger, "quarantine", "bob")
@@ -136,7 +136,7 @@ class LedgerActorsContract(LedgerMaterial):
         assert len(self._keys(ledger)) == 4
 
     def test_a_case_that_comes_back_follows_what_was_decided_meanwhile(self) -> None:
-        """Whether it had expired or made room, and whoever was put into quarantine or released while it was away."""
+        """An expired or evicted case that comes back is hidden or shown as its actor was quarantined or released meanwhile."""
         ledger = self._ledger()
         ids = ledger.cases.add([self._case(query=query, actor="bob") for query in "ab"])
         ledger.cases.evict(self._keys(ledger)[:1], aside=5)
@@ -154,7 +154,7 @@ class LedgerActorsContract(LedgerMaterial):
         assert len(self._keys(ledger)) == 2
 
     def test_a_record_decides_nothing_about_which_anybody_has_decided(self) -> None:
-        """Whatever the process knew that follows the records."""
+        """A record quarantines no actor about whom there is a decision, even if the process that asks did not know of it."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="a", actor="bob"), self._case(query="b", actor="joe")])
         bob, joe = self._keys(ledger)
@@ -169,7 +169,10 @@ class LedgerActorsContract(LedgerMaterial):
         assert dict(ledger.actors.decided(1)) == {"bob": False, "joe": False}
 
     def test_a_person_and_a_quarantine_hide_a_case_each_for_itself(self) -> None:
-        """It is shown again when both are over, whichever ends first; the log has a line only when it comes or goes."""
+        """A case that a person and a quarantine hide is shown again when both have ended, in either order.
+
+        The log has a line only when the case becomes hidden or shown.
+        """
         for hides_first in (True, False):
             for shows_first in (True, False):
                 ledger = self._ledger()

@@ -30,7 +30,7 @@ class LedgerCasesContract(LedgerMaterial):
         assert ledger.cases.keys_of([case_id, "nobody"]) == [key]
 
     def test_the_same_pair_is_counted_not_stored_twice(self) -> None:
-        """Otherwise copies of one case would fill the candidates."""
+        """A second verification of a pair is counted in ``copies``; otherwise copies of one case would fill the candidates."""
         ledger = self._ledger()
         first, second = ledger.cases.add([self._case(), self._case()])
         assert first == second
@@ -46,7 +46,7 @@ class LedgerCasesContract(LedgerMaterial):
         assert ledger.head() == 0
 
     def test_cases_are_counted_by_namespace_and_up_to_a_key(self) -> None:
-        """They can also be counted in all namespaces."""
+        """Cases can also be counted in all namespaces together."""
         ledger = self._ledger()
         other = ledger.namespace("other", create=True)
         assert other is not None
@@ -109,7 +109,7 @@ class LedgerCasesContract(LedgerMaterial):
             np.testing.assert_allclose(vector, VECTOR)
 
     def test_the_keys_of_a_namespace_are_read_page_by_page(self) -> None:
-        """In both directions; a page goes on after a key even if its case is gone by then."""
+        """Keys are read in both directions; a page goes on after a key even if the case of that key is gone by then."""
         ledger = self._ledger()
         other = ledger.namespace("other", create=True)
         assert other is not None
@@ -155,7 +155,7 @@ class LedgerEpisodesContract(LedgerMaterial):
         assert (ledger.episodes.opened_at("e1"), ledger.episodes.opened_at("nobody")) == (3.0, None)
 
     def test_the_moment_at_which_an_episode_was_opened_is_kept_exactly(self) -> None:
-        """It is part of what a ticket is signed for."""
+        """The moment of opening is part of what a ticket is signed for."""
         ledger = self._ledger()
         for number, moment in enumerate((1764147956.1234567, 1764147956.1234569, 0.1 + 0.2, 2.0**31 + 1e-6)):
             ledger.record(self._recall(f"e{number}", at=moment))
@@ -176,7 +176,7 @@ class LedgerEpisodesContract(LedgerMaterial):
         assert [one.id for one in ledger.episodes.listed(None, status="open", before=3.0)] == ["e1"]
 
     def test_episodes_are_read_page_by_page(self) -> None:
-        """In both directions, each with its key, filtered by status and by the source of the reward."""
+        """Episodes are read in both directions, each with its key, filtered by status and by the source of the reward."""
         ledger = self._ledger()
         other = ledger.namespace("other", create=True)
         assert other is not None
@@ -219,7 +219,7 @@ class LedgerEpisodesContract(LedgerMaterial):
         assert not ledger.episodes.finish("e1", 1, "error", None)
 
     def test_an_episode_closes_once(self) -> None:
-        """It is closed without a label, and the log has an entry for that."""
+        """The episode is closed without a label, and the log has one entry for the closing."""
         ledger = self._ledger()
         ledger.record(self._recall("e1"))
         key, before = ledger.unsettled("e1", 1).key, ledger.head()
@@ -231,7 +231,7 @@ class LedgerEpisodesContract(LedgerMaterial):
         assert [(change.closes, change.ref) for change in ledger.tail(before)] == [(True, key)]
 
     def test_an_episode_is_closed_by_the_recall_that_opened_it(self) -> None:
-        """Another recall of it does not close it, nor does anything once its run has ended."""
+        """Another recall of the episode does not close it; once its run has ended, not even the first recall does."""
         ledger = self._ledger()
         first, second = (ledger.record(self._recall("e1")) for _ in range(2))
         ledger.episodes.close_opened_by(second)

@@ -17,7 +17,7 @@ def _nested(depth: int) -> dict[str, Any]:
 
 
 class LedgerFilters(LedgerMaterial):
-    """Chroma's operators. As in Chroma, ``$ne`` and ``$nin`` also match cases that lack the key."""
+    """Finding cases by Chroma's operators on metadata; as there, ``$ne`` and ``$nin`` also match cases without the key."""
 
     def _finder(self, *fields: Mapping[str, Any]) -> Callable[[object], list[int]]:
         """Store one case for each of these metadata; return a function that says which of them match a filter."""
@@ -27,7 +27,7 @@ class LedgerFilters(LedgerMaterial):
         return lambda where: [keys.index(key) for key in ledger.filtered(1, where).tolist()]
 
     def test_filters(self) -> None:
-        """Every operator, alone and together; True is not 1; a missing key matches $ne."""
+        """Every operator works, alone and with others; True is not 1; a missing key matches $ne."""
         found = self._finder({"n": 1, "t": "a"}, {"n": 2, "t": "b"}, {"n": 3.5, "on": True}, {"tags": ["x", "y"]})
         assert found({"n": 1}) == found({"n": {"$eq": 1}}) == found({"n": 1.0}) == [0]
         assert found({"n": {"$gt": 2}}) == [2]
@@ -50,7 +50,7 @@ class LedgerFilters(LedgerMaterial):
         assert found({"tags": "y"}) == [3]
 
     def test_conditions_can_be_nested(self) -> None:
-        """$and within $or, and the other way round, beside conditions on fields."""
+        """$and may stand within $or, and $or within $and, beside conditions on fields."""
         found = self._finder({"n": 1, "t": "a"}, {"n": 2, "t": "a"}, {"n": 3, "t": "b"}, {"n": 3, "t": "c"})
         assert found({"$or": [{"$and": [{"n": 1}, {"t": "a"}]}, {"$and": [{"n": 3}, {"t": "c"}]}]}) == [0, 3]
         assert found({"$and": [{"$or": [{"n": 1}, {"n": 3}]}, {"t": {"$ne": "b"}}]}) == [0, 3]
@@ -58,7 +58,7 @@ class LedgerFilters(LedgerMaterial):
         assert found({"$and": [{"t": {"$ne": "a"}}, {"n": {"$lt": 3}}]}) == []
 
     def test_many_conditions_at_once(self) -> None:
-        """Nearly as many as a filter may have: each of them counts, also the last one, and it takes no minutes."""
+        """With nearly as many conditions as a filter may have, each of them counts, also the last, and it takes no minutes."""
         many = {f"f{i}": i for i in range(190)}
         found = self._finder({**many, "n": 1, "t": "a"}, {**many, "n": 2}, {**many, "f189": 0, "n": 1}, {"n": 1})
         last: list[tuple[dict[str, Any], list[int]]] = [
@@ -112,7 +112,7 @@ class LedgerFilters(LedgerMaterial):
         assert ledger.filtered(7, {"user": "ann"}).tolist() == []
 
     def test_what_is_no_filter_is_refused(self) -> None:
-        """It must not match everything, or nothing, without a word."""
+        """A wrong filter must raise an error, instead of matching everything or nothing."""
         ledger = self._ledger()
         wrong: list[object] = [
             *(None, "a", [], {}, {"a": {}}, {"a": None}, {"a": [1]}, {"a": float("nan")}, {1: "a"}),

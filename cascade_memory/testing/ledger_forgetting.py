@@ -14,7 +14,7 @@ class LedgerForgettingContract(LedgerMaterial):
     """Everything that is named is forgotten completely, and nothing else is."""
 
     def test_forgetting_a_case_forgets_the_episode_that_made_it(self) -> None:
-        """The query of the episode has the same content."""
+        """The episode is forgotten too, since its query has the same content as the case."""
         ledger = self._ledger()
         ledger.record(self._recall("e1"))
         ledger.settle(self._settlement("e1", 1.0, self._case(episode_id="e1")))
@@ -23,7 +23,7 @@ class LedgerForgettingContract(LedgerMaterial):
         assert ledger.lessons.history(1, 10) == []
 
     def test_no_recall_names_a_case_that_is_forgotten(self) -> None:
-        """Each recall that named it is marked, since its probabilities are no longer complete."""
+        """Each recall that named the case is marked, since its probabilities are no longer complete."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="a"), self._case(query="b")])
         gone, stays = self._keys(ledger)
@@ -49,7 +49,7 @@ class LedgerForgettingContract(LedgerMaterial):
         assert ledger.cases.count(None) == 0
 
     def test_an_episode_goes_with_its_case_unless_others_vouch_for_it(self) -> None:
-        """Its outcomes no longer count, and the log has an entry for that."""
+        """The outcomes of a forgotten episode no longer count, and the log has an entry that says so."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="shown")])
         (shown,) = self._keys(ledger)
@@ -78,7 +78,7 @@ class LedgerForgettingContract(LedgerMaterial):
         assert ledger.cases.count(None) == ledger.cases.count(other) == 1
 
     def test_a_name_goes_with_the_last_of_its_namespace_and_its_number_is_never_given_again(self) -> None:
-        """Whoever has the number still can store nothing under it; the name, if it comes again, gets another number."""
+        """A process that still has the number can store nothing under it; if the name is used again, it gets another number."""
         ledger = self._filled()
         number = ledger.namespace("ann", create=True)
         assert number is not None
@@ -151,7 +151,7 @@ class LedgerExpiryContract(LedgerMaterial):
         assert ledger.cases.count(1) == 2
 
     def test_what_is_set_aside_can_be_forgotten(self) -> None:
-        """It can be forgotten like any other case."""
+        """A case that was set aside can be forgotten like any other case."""
         ledger = self._ledger()
         (case_id,) = ledger.cases.add([self._case(metadata={"user": "ann"})])
         self.wait(1.1 * self.TTL)

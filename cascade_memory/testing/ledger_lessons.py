@@ -25,7 +25,7 @@ class LedgerLessonsContract(LedgerMaterial):
         assert ledger.lessons.recalls_of(10_000) == []
 
     def test_an_outcome_teaches_until_it_is_taken_back(self) -> None:
-        """After that, the outcome that replaced it teaches."""
+        """Once an outcome is replaced, policies learn from the new outcome only."""
         ledger = self._ledger()
         recall = ledger.record(self._recall("e1"))
         ledger.settle(self._settlement("e1", 1.0))
@@ -38,7 +38,7 @@ class LedgerLessonsContract(LedgerMaterial):
         assert [one.reward for one in ledger.lessons.feedback(second)] == [0.25]
 
     def test_what_is_not_to_be_learned_from_teaches_nothing(self) -> None:
-        """It is recorded nevertheless."""
+        """An outcome with ``learns=False`` is recorded, but policies do not learn from it."""
         ledger = self._ledger()
         ledger.record(self._recall("e1"))
         ledger.settle(self._settlement("e1", 1.0, learns=False))
@@ -47,7 +47,7 @@ class LedgerLessonsContract(LedgerMaterial):
         assert ledger.insight.rewards(1) == [(1.0, False)]
 
     def test_the_word_of_a_source_weighs_as_much_as_it_is_believed(self) -> None:
-        """A person's word counts in full, a user's half; the recalls of an episode share its weight."""
+        """The reward of a person counts in full, that of a user half; the recalls of an episode share its weight."""
         ledger = self._ledger()
         for number, source in enumerate(("human", "user")):
             ledger.record(self._recall(f"e{number}"))
@@ -75,7 +75,7 @@ class LedgerLessonsContract(LedgerMaterial):
         assert rewards_of(None, 2, until=outcomes[2]) == [1.0, 2.0]
 
     def test_the_last_outcome_is_known_when_it_was_forgotten(self) -> None:
-        """Its key is never used again."""
+        """The key of a forgotten outcome is never used again."""
         ledger = self._ledger()
         assert ledger.lessons.last_outcome() == 0
         for episode in ("e1", "e2"):
@@ -89,7 +89,7 @@ class LedgerLessonsContract(LedgerMaterial):
         assert ledger.lessons.last_outcome() > last
 
     def test_a_recall_says_what_was_asked_and_what_was_offered(self) -> None:
-        """A recall without its own query has that of the episode. Training reads its pairs from these."""
+        """A recall without its own query has that of the episode; training takes its pairs from recalls."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="a"), self._case(query="b", solution="t")])
         keys = tuple(self._keys(ledger))
@@ -122,7 +122,7 @@ class LedgerLessonsContract(LedgerMaterial):
         assert ledger.lessons.took_back(1, since)
 
     def test_votes_are_the_recalls_in_which_something_was_verified(self) -> None:
-        """Each has the similarity of its candidates, and how far they agreed with the verified solution."""
+        """Each vote has the similarity of its candidates, and how far they agreed with the verified solution."""
         ledger = self._ledger()
         numbers = np.zeros((2, 6), np.float32)
         numbers[:, Column.SIMILARITY] = [0.75, 0.5]
@@ -135,7 +135,10 @@ class LedgerLessonsContract(LedgerMaterial):
         assert ledger.lessons.votes(1, 1) == ledger.lessons.votes(2, 10) == []
 
     def test_a_success_says_from_which_shown_solution_it_was_made(self) -> None:
-        """That is the shown one most like it. Nothing is said of a solution unlike all shown ones, or stored before."""
+        """A solution was made from the shown one that is most like it.
+
+        Nothing is said of a solution that is unlike all shown ones, or that was stored before.
+        """
         ledger = self._ledger()
         ledger.cases.add([self._case(query="a", solution="open the door, go in, take the red cup")])
         ledger.cases.add([self._case(query="b", solution="select name from singer")])

@@ -56,7 +56,7 @@ class LedgerMaintenanceContract(LedgerMaterial):
         assert ledger.cases.count(None) == 3
 
     def test_times_that_lie_ahead_are_brought_back(self) -> None:
-        """Other times stay as they are."""
+        """Times after the given moment are set to that moment; other times stay as they are."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="a", created_at=100.0), self._case(query="b", created_at=2_000.0)])
         ledger.record(self._recall("e1", at=3_000.0))
@@ -83,7 +83,7 @@ class LedgerMaintenanceContract(LedgerMaterial):
         assert ledger.maintenance.odd_vectors(len(VECTOR) + 1) == 2
 
     def test_every_vector_is_replaced_or_none(self) -> None:
-        """After that, a process that has the folder open with the old embedder gets an error."""
+        """After a replacement, a process that has the folder open with the old embedder gets an error."""
         ledger = self._ledger()
         ledger.bind("one")
         ledger.cases.add([self._case(query="a"), self._case(query="b")])
@@ -120,7 +120,7 @@ class LedgerFactsContract(LedgerMaterial):
         assert ledger.facts.names("mirror:%") == []
 
     def test_the_diary_is_not_the_log(self) -> None:
-        """Readers of the log do not see events, and the ledger stays sound."""
+        """The diary holds events such as a training: readers of the log do not see them, and the ledger stays sound."""
         ledger = self._ledger()
         before = ledger.head(), ledger.insight.counts(None), ledger.facts.names("")
         ledger.facts.note_event("trained", 1, {"steps": 7, "loss": 0.5})

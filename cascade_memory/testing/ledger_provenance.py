@@ -16,7 +16,7 @@ _BOB: dict[str, Any] = {"actor": "bob", "channel": "cli"}
 
 
 class LedgerProvenanceContract(LedgerMaterial):
-    """Who wrote what is kept with each row; a case is trusted no more than its source, and than what was shown for it."""
+    """Actor and channel are kept with each row; a case is trusted no more than its source, nor than the cases shown for it."""
 
     def _only(self, ledger: Ledger, query: str = "q") -> Case:
         found = [one for one in ledger.cases.by_key(ledger.cases.page(1, 100)).values() if one.query == query]
@@ -32,7 +32,7 @@ class LedgerProvenanceContract(LedgerMaterial):
         ledger.settle(self._settlement(episode, 1.0, case, source=source, **options))
 
     def test_who_wrote_what_is_kept(self) -> None:
-        """The case of an episode was made by who asked; without a name, by who reported the outcome."""
+        """The author of an episode's case is the actor who asked or, if none was named, the actor who reported the outcome."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="added", source="human", **_BOB)])
         self._solved(ledger, "e1", (), "asked", asked=_ANN, **_BOB)
@@ -51,7 +51,7 @@ class LedgerProvenanceContract(LedgerMaterial):
         assert [(one.actor, one.channel) for one in ledger.viewing.outcomes("e1")] == [("bob", "cli")]
 
     def test_a_case_is_trusted_like_the_least_of_what_was_shown(self) -> None:
-        """It does not matter how trusted its own source is."""
+        """However trusted its own source is, a case is trusted no more than the least trusted of the cases shown for it."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query=source, source=source) for source in ("agent", "user", "judge", "human")])
         keys = self._keys(ledger)
@@ -64,7 +64,7 @@ class LedgerProvenanceContract(LedgerMaterial):
         assert trust == {"from a user's": 1, "from a human's": 3, "from nothing": 4, "from what is gone": 2}
 
     def test_a_better_verification_raises_trust_as_long_as_it_stands(self) -> None:
-        """One that was shown something worse does not raise it; one that is withdrawn no longer counts."""
+        """A verification for which a less trusted case was shown does not raise the trust; a withdrawn one no longer counts."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="agent's", source="agent")])
         (bad,) = self._keys(ledger)
@@ -82,7 +82,7 @@ class LedgerProvenanceContract(LedgerMaterial):
         assert self._only(ledger).trust == 4
 
     def test_trust_falls_with_the_verification_that_gave_it(self) -> None:
-        """What is left decides."""
+        """If a verification is withdrawn, those that are left decide the trust."""
         ledger = self._ledger()
         self._solved(ledger, "e1", (), source="user")
         self._solved(ledger, "e2", (), source="human")
@@ -91,7 +91,7 @@ class LedgerProvenanceContract(LedgerMaterial):
         assert (self._only(ledger).trust, self._only(ledger).copies) == (1, 1)
 
     def test_what_a_person_corrects_has_no_lineage(self) -> None:
-        """The person wrote it, and nothing that was shown did."""
+        """A corrected case was written by the person, and not made from anything that was shown."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="agent's", source="agent")])
         (bad,) = self._keys(ledger)
@@ -103,7 +103,7 @@ class LedgerProvenanceContract(LedgerMaterial):
         assert (found.trust, found.actor, found.channel) == (4, "bob", "cli")
 
     def test_candidates_of_a_trusted_kind(self) -> None:
-        """The others are missing, as if they were deleted."""
+        """Cases below the wanted trust are missing, as if they were deleted."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query=source, source=source) for source in ("agent", "user", "judge", "human")])
         keys = ledger.newest(1, 10)
@@ -114,7 +114,7 @@ class LedgerProvenanceContract(LedgerMaterial):
         assert ledger.trusted(2, 0).tolist() == []
 
     def test_cases_and_episodes_by_source_and_time(self) -> None:
-        """Pages of the wanted ones, in both directions."""
+        """Only the wanted cases and episodes are read, page by page and in both directions."""
         ledger = self._ledger()
         many = [self._case(query=f"{i}", created_at=float(i), **(_ANN if i % 2 else _BOB)) for i in range(6)]
         ledger.cases.add(many)
@@ -131,7 +131,7 @@ class LedgerProvenanceContract(LedgerMaterial):
         assert [one.id for _, one in ledger.episodes.page(1, 9, status="open", wanted=Wanted(since=2.0))] == ["e2"]
 
     def test_a_row_for_each_source(self) -> None:
-        """An outcome that nobody named reported belongs to who asked."""
+        """If no reporter of an outcome is named, the outcome belongs to the actor who asked."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="added", created_at=1.0, **_BOB)])
         (key,) = self._keys(ledger)
@@ -146,7 +146,7 @@ class LedgerProvenanceContract(LedgerMaterial):
         assert ledger.provenance.sources(2) == []
 
     def test_what_came_and_what_went(self) -> None:
-        """Of a case that was set aside, what is kept says who made it."""
+        """Of a case that was set aside, the ledger still knows who made it."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="goes", source="user", **_ANN)])
         self.wait(1.1 * self.TTL)
@@ -166,7 +166,7 @@ class LedgerProvenanceContract(LedgerMaterial):
         assert (back.actor, back.channel, back.trust) == ("ann", "mcp", 1)
 
     def test_an_export_carries_it(self) -> None:
-        """Actors, channels and trust are those of the export; the chain of the audit log begins anew."""
+        """After an import, actors, channels and trust are as exported; the chain of the audit log begins anew."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="agent's", source="agent", **_BOB)], NewAction(kind="add", actor="bob"))
         (bad,) = self._keys(ledger)
@@ -182,7 +182,7 @@ class LedgerProvenanceContract(LedgerMaterial):
         assert [entry.actor for _, entry in other.actions.page(1, 9)] == ["bob", "eve"]
 
     def test_the_audit_log_is_a_chain(self) -> None:
-        """Each entry fits the one before; a note that is deleted breaks nothing."""
+        """Each entry fits the entry before it; deleting a note does not break the chain."""
         ledger = self._ledger()
         assert ledger.maintenance.audit_log() == (True, "no entry has a digest")
         (case_id,) = ledger.cases.add([self._case()], NewAction(kind="add", actor="ann"))

@@ -30,7 +30,7 @@ class LedgerRewards(LedgerMaterial):
     """Settling episodes: once, with all consequences, or not at all."""
 
     def test_what_must_be_known_to_settle_an_episode(self) -> None:
-        """The query and its vector, and for each recall the groups and the similarity of its candidates."""
+        """``unsettled`` returns the query, its vector, and for each recall the groups and similarity of its candidates."""
         ledger = self._ledger()
         first = ledger.record(self._recall("e1", candidates=(5, 6), groups=np.array([3, 4])))
         second = ledger.record(self._recall("e1", query="again"))
@@ -103,7 +103,7 @@ class LedgerRewards(LedgerMaterial):
         assert ledger.settle(self._settlement("e1", 1.0, confirms=seen.fingerprint)).changed
 
     def test_an_unknown_a_foreign_and_a_closed_episode_are_refused(self) -> None:
-        """Each of them raises its own error."""
+        """An unknown episode and one of another namespace raise ``UnknownEpisode``, a closed one raises ``EpisodeClosed``."""
         ledger = self._ledger()
         ledger.record(self._recall("e1"))
         self._refused(UnknownEpisode, lambda: ledger.unsettled("nobody", 1))
@@ -114,7 +114,10 @@ class LedgerRewards(LedgerMaterial):
         assert ledger.lessons.history(1, 10) == []
 
     def test_what_an_actor_reports_beyond_a_cap_teaches_nothing(self) -> None:
-        """It is stored without a case and counts against none; the cap is that of an actor, a source and an hour."""
+        """An outcome beyond the cap is stored without a case and not counted for the shown cases.
+
+        The cap holds for one actor, one source and one hour.
+        """
         ledger = self._ledger()
         ledger.cases.add([self._case(query="old")])
         (key,) = self._keys(ledger)
@@ -140,7 +143,7 @@ class LedgerRewards(LedgerMaterial):
     # -- given twice -------------------------------------------------------------------------------------------------
 
     def test_the_same_value_again_may_bring_the_solution_that_was_missing(self) -> None:
-        """The case is stored then, the labels are learned from, and the reward still counts once."""
+        """A second call with the solution stores the case, the labels are learned from, and the reward still counts once."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="old")])
         (key,) = self._keys(ledger)
@@ -194,7 +197,7 @@ class LedgerRewards(LedgerMaterial):
         assert ledger.lessons.took_back(1, since)
 
     def test_what_was_not_to_be_learned_from_may_be_given_again_to_be_learned_from(self) -> None:
-        """It needs no ``overwrite``; the other way round nothing changes."""
+        """A second call with ``learns=True`` needs no ``overwrite``; a later one with ``learns=False`` changes nothing."""
         ledger = self._ledger()
         ledger.record(self._recall("e1"))
         ledger.settle(self._settlement("e1", 1.0, learns=False))
@@ -217,7 +220,7 @@ class LedgerRewards(LedgerMaterial):
     # -- what was forgotten meanwhile --------------------------------------------------------------------------------
 
     def test_labels_that_no_longer_fit_are_dropped_and_the_reward_counts(self) -> None:
-        """A candidate was forgotten after the labels were made. They would be read as those of other candidates."""
+        """If a candidate was forgotten after the labels were made, they would be read as labels of other candidates."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="a"), self._case(query="b", solution="t")])
         gone, stays = self._keys(ledger)
@@ -232,7 +235,7 @@ class LedgerRewards(LedgerMaterial):
         assert (second.key, second.agreement.tolist()) == (whole, [0.5])
 
     def test_labels_of_a_recall_that_is_gone_are_dropped_too(self) -> None:
-        """They are no reason to refuse the reward."""
+        """Labels of a recall that no longer exists are no reason to refuse the reward."""
         ledger = self._ledger()
         recall = ledger.record(self._recall("e1"))
         labels = {recall + 1_000: np.array([1.0], np.float32)}
@@ -240,7 +243,7 @@ class LedgerRewards(LedgerMaterial):
         assert [(one.reward, one.agreement) for one in ledger.lessons.history(1, 10)] == [(1.0, None)]
 
     def test_an_episode_that_was_forgotten_meanwhile_is_refused(self) -> None:
-        """It does not come back, and neither does its case."""
+        """A reward for a forgotten episode is refused, and brings back neither the episode nor its case."""
         ledger = self._ledger()
         ledger.record(self._recall("e1"))
         ledger.forgetting.forget_episode("e1")
@@ -251,7 +254,7 @@ class LedgerRewards(LedgerMaterial):
     # -- all or nothing ----------------------------------------------------------------------------------------------
 
     def _failing(self, ledger: Ledger) -> dict[str, Callable[[float, bool], object]]:
-        """Return ways to settle the episode e1 that fail on the way."""
+        """Return ways to settle the episode e1 that fail halfway."""
         (taken,) = ledger.cases.by_key(self._keys(ledger)[:1]).values()
         (recall,) = ledger.lessons.recalls_of(ledger.unsettled("e1", 1).key)
         unreadable: Any = _Unreadable()
@@ -279,7 +282,7 @@ class LedgerRewards(LedgerMaterial):
         return state, keys, cases, lessons, ledger.insight.counts(None), ledger.head(), ledger.lessons.last_outcome()
 
     def test_settling_that_fails_halfway_leaves_nothing_behind(self) -> None:
-        """Neither the outcome, nor its case, nor its labels; the episode is open, and can be settled afterwards."""
+        """No outcome, case or label is stored; the episode stays open, and can be settled afterwards."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="old")])
         ledger.record(self._recall("e1", candidates=(self._keys(ledger)[0],)))
@@ -291,7 +294,7 @@ class LedgerRewards(LedgerMaterial):
         assert ledger.settle(self._settlement("e1", 1.0, self._case(query="late"))).changed
 
     def test_overwriting_that_fails_halfway_leaves_the_first_outcome(self) -> None:
-        """Its case and its labels stay, and the shown case keeps its count."""
+        """The case and the labels of the first outcome stay, and the shown case keeps its count."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="old")])
         recall = ledger.record(self._recall("e1", candidates=(self._keys(ledger)[0],)))

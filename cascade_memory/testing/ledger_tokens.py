@@ -17,7 +17,7 @@ class LedgerTokensContract(LedgerMaterial):
     """A token is redeemed once, in its time, and only in the ledger that signed it."""
 
     def test_the_key_is_made_once_and_stays_here(self) -> None:
-        """No export and no copy holds it."""
+        """No export and no copy of the ledger holds the key."""
         ledger, other = self._filled(), self.make()
         key = ledger.facts.key()
         assert is_key(key)
@@ -33,14 +33,14 @@ class LedgerTokensContract(LedgerMaterial):
         assert ledger.facts.key() == key
 
     def test_running_time_does_not_go_back(self) -> None:
-        """It goes on from the first time that somebody asks."""
+        """The running time goes on from the first time that somebody asks for it."""
         ledger = self._ledger()
         times = [ledger.facts.running() for _ in range(3)]
         assert times == sorted(times)
         assert times[0] >= 0.0
 
     def test_a_token_is_redeemed_once(self) -> None:
-        """For the same thing again, nothing changes; for another it is refused."""
+        """To redeem a token again for the same thing changes nothing; for another thing it is refused."""
         ledger = self._ledger()
         one, other = self._token(ledger), self._token(ledger, "another")
         assert ledger.facts.redeem(one, "1.0", named="a ticket")
@@ -49,7 +49,7 @@ class LedgerTokensContract(LedgerMaterial):
         assert ledger.facts.redeem(other, "0.0", named="a ticket")
 
     def test_a_token_whose_time_is_over_by_either_clock_is_refused(self) -> None:
-        """The time by the wall clock, and the running time."""
+        """A token ends by the wall clock or by the running time, whichever comes first."""
         ledger = self._ledger()
         token = self._token(ledger)
         for until in (Times(time.time() - 1.0, token.until.running), Times(token.until.wall, 0.0)):

@@ -1,4 +1,4 @@
-"""What every ledger must do with cases that had to make room, and when a source is undone."""
+"""What every ledger must do with evicted cases, and when a source is undone."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _OF_MALLORY = Wanted(actor="mallory")
 
 
 class LedgerEvictionContract(LedgerMaterial):
-    """Cases that had to make room can be brought back for a while, at most so many of them."""
+    """Evicted cases can be brought back for a while, but only a limited number of them."""
 
     def _evicted(self, ledger: Ledger) -> list[str]:
         return [one.query for one in ledger.expiry.expired(1, "evicted")]
 
     def test_what_had_to_make_room_is_kept_if_it_is_asked_for(self) -> None:
-        """It is apart from what expired; who evicts without asking for it deletes."""
+        """With ``aside``, an evicted case is kept, apart from expired cases; without it, the case is deleted."""
         ledger = self._ledger()
         kept, gone, _ = ledger.cases.add([self._case(query=query) for query in ("kept", "gone", "stays")])
         keys = self._keys(ledger)
@@ -43,7 +43,7 @@ class LedgerEvictionContract(LedgerMaterial):
         assert ledger.cases.count(1) == 2
 
     def test_the_last_ones_are_kept_for_a_while(self) -> None:
-        """What had to make room first goes first, of the actor who has most cases, stored or kept."""
+        """Above the limit, the case that was evicted first is deleted, of the actor who has most cases, stored or kept."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query=f"ann {i}", **_ANN) for i in range(3)])
         ledger.cases.add([self._case(query=f"mallory {i}", **_MALLORY) for i in range(4)])
@@ -56,7 +56,7 @@ class LedgerEvictionContract(LedgerMaterial):
         assert not ledger.expiry.keeps_any(1)
 
     def test_it_can_be_forgotten_and_stays_if_others_vouch_for_it(self) -> None:
-        """It then says what the oldest verification that is left says."""
+        """An evicted case that others vouch for has the metadata and the episode of the oldest verification left."""
         ledger = self._ledger()
         for user in ("ann", "bob"):
             ledger.record(self._recall(user, metadata={"user": user}))
@@ -73,7 +73,7 @@ class LedgerEvictionContract(LedgerMaterial):
         assert ledger.maintenance.orphans() == {}
 
     def test_the_same_pair_again_takes_its_place(self) -> None:
-        """There is never the same case twice."""
+        """If the pair of an evicted case is added again, the evicted case is deleted, so that no case exists twice."""
         ledger = self._ledger()
         ledger.cases.add([self._case()])
         ledger.cases.evict(self._keys(ledger), aside=5)
@@ -90,7 +90,7 @@ class LedgerUndoContract(LedgerMaterial):
         ledger.settle(self._settlement(episode, 1.0, self._case(query=query, episode_id=episode), **options))
 
     def _source_undone(self, ledger: Ledger, wanted: Wanted = _OF_MALLORY, **options: Any) -> Any:
-        """Undo a source, and see that the preview says the same and changes nothing."""
+        """Undo a source, and check that the preview says the same and changes nothing."""
         before = ledger.head()
         would = ledger.forgetting.forget_source(1, wanted, NewAction(kind="forget"), window=10, preview=True, **options)
         assert ledger.head() == before
@@ -104,7 +104,7 @@ class LedgerUndoContract(LedgerMaterial):
         return found
 
     def test_what_a_source_asked_reported_and_added_goes(self) -> None:
-        """A case that others vouch for stays, as theirs."""
+        """A case that another actor has verified as well stays, as a case of that actor."""
         ledger = self._ledger()
         self._done(ledger, "m1", "both", _MALLORY)
         self._done(ledger, "a1", "both", _ANN)
@@ -125,7 +125,7 @@ class LedgerUndoContract(LedgerMaterial):
         assert [entry.counts for _, entry in ledger.actions.page(1, 9)] == [{**undone.counts}]
 
     def test_a_span_of_time_and_a_door(self) -> None:
-        """They can be combined; the moment ``until`` is not part of the span."""
+        """A span of time and a channel can be combined; the moment ``until`` is not part of the span."""
         ledger = self._ledger()
         for i in range(6):
             ledger.cases.add([self._case(query=f"{i}", created_at=float(i), **(_MALLORY if i % 2 else _ANN))])
@@ -135,7 +135,7 @@ class LedgerUndoContract(LedgerMaterial):
         assert sorted(one.query for one in ledger.cases.by_key(self._keys(ledger)).values()) == ["0", "3", "4"]
 
     def test_the_outcome_that_it_replaced_counts_again(self) -> None:
-        """And what was shown is counted as before."""
+        """An outcome that the source had replaced counts again, and the shown case is counted as before."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="shown", **_ANN)])
         (shown,) = self._keys(ledger)
@@ -151,7 +151,7 @@ class LedgerUndoContract(LedgerMaterial):
         assert [one.reward for one in ledger.lessons.history(1, 10)] == [1.0]
 
     def test_what_a_named_person_judged_stays(self) -> None:
-        """The person vouches for the verdict, whoever asked."""
+        """A verdict stays if a named person vouches for it, whoever asked."""
         ledger = self._ledger()
         for episode in ("kept", "gone"):
             ledger.record(self._recall(episode, query=episode, **_MALLORY))
@@ -164,7 +164,7 @@ class LedgerUndoContract(LedgerMaterial):
         assert ledger.episodes.one("gone") is None
 
     def test_what_it_replaced_counts_again_as_it_was_prepared(self) -> None:
-        """With its case and its labels, whatever else the source has reported there since; in the same transaction."""
+        """A replaced outcome returns with its case and labels in the same transaction, whatever the source reported since."""
         ledger = self._ledger()
         ledger.record(self._recall("a1", query="ann's", **_ANN))
         case = self._case(query="ann's", episode_id="a1")
@@ -185,7 +185,7 @@ class LedgerUndoContract(LedgerMaterial):
         assert ledger.forgetting.coming_back(1, _OF_MALLORY) == []
 
     def test_what_it_decided_is_taken_back(self) -> None:
-        """Unless somebody has decided anew since."""
+        """A decision of the source is taken back, unless somebody has decided anew since."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query=query, **_ANN) for query in ("hidden", "hidden again")])
         first, second = (case.id for case in ledger.cases.by_key(self._keys(ledger)).values())
@@ -198,7 +198,7 @@ class LedgerUndoContract(LedgerMaterial):
         assert [case.query for case in ledger.cases.by_key(self._keys(ledger)).values()] == ["hidden"]
 
     def test_what_made_room_comes_back(self) -> None:
-        """The most valuable cases come back, as they were; what it did to their record is taken back first."""
+        """The most valuable evicted cases come back as they were; first, what the source did to their record is taken back."""
         ledger = self._ledger()
         queries = [("early", 1.0), ("dull", 0.1), ("bright", 0.9), ("good", 0.8)]
         ledger.cases.add([self._case(query=query, novelty=novelty, created_at=7.0, **_ANN) for query, novelty in queries])
@@ -219,7 +219,7 @@ class LedgerUndoContract(LedgerMaterial):
         assert list(back) == [bright, good]  # with their keys: what is logged of them counts again
 
     def test_without_a_limit_as_many_come_back_as_were_deleted(self) -> None:
-        """Then the namespace is as full as it was."""
+        """The namespace is then as full as it was before the source was undone."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query=f"{i}", **_ANN) for i in range(4)])
         self.wait(0.01)
@@ -229,7 +229,7 @@ class LedgerUndoContract(LedgerMaterial):
         assert [one.query for one in ledger.cases.by_key(self._keys(ledger)).values()] == ["3"]
 
     def test_what_was_made_after_seeing_its_cases_is_named(self) -> None:
-        """Directly or through another one; what a person corrected is not."""
+        """A case made after seeing the source's cases, directly or through another, is named; a person's correction is not."""
         ledger = self._ledger()
         self._done(ledger, "m1", "poison", _MALLORY)
         (poison,) = self._keys(ledger)

@@ -34,7 +34,7 @@ class LedgerViewingContract(LedgerMaterial):
         self._refused(InvalidInput, lambda: ledger.viewing.cases(1, 2, sort="best"))
 
     def test_every_word_of_a_search_must_occur(self) -> None:
-        """ASCII capitals do not matter, and no letter of a word is a pattern."""
+        """ASCII capitals do not matter, and no character of a word is a wildcard."""
         ledger = self._ledger()
         ledger.cases.add(
             [
@@ -59,7 +59,7 @@ class LedgerViewingContract(LedgerMaterial):
             assert [key for _, key in ledger.viewing.cases(1, 10, words=words)] == wanted, words
 
     def test_cases_are_filtered_by_source_metadata_and_state(self) -> None:
-        """The filters go together."""
+        """The filters can be combined: a case must pass all of them."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="a", source="human", metadata={"n": 1}), self._case(query="b", metadata={"n": 2})])
         first, second = self._keys(ledger)
@@ -70,7 +70,7 @@ class LedgerViewingContract(LedgerMaterial):
         assert ledger.viewing.cases(2, 10) == []
 
     def test_the_use_and_the_names_of_cases_are_read_without_their_texts(self) -> None:
-        """One row for each case: key, novelty, shown, succeeded."""
+        """``use`` has one row for each case: key, novelty, how often it was shown, and how often it succeeded."""
         ledger = self._filled()
         keys = self._keys(ledger)
         use = ledger.viewing.use(1)
@@ -85,7 +85,7 @@ class LedgerViewingContract(LedgerMaterial):
         assert ledger.viewing.vector(10_000) is None
 
     def test_a_recall_is_read_as_it_was_recorded(self) -> None:
-        """With its candidates, its numbers and its signals."""
+        """A recall is read with its candidates, its numbers and its signals."""
         ledger = self._filled()
         (recall,) = ledger.viewing.recalls("e1")
         assert (recall.query, recall.k, recall.policy, recall.shown, recall.forgot) == ("q", 1, "p", True, False)
@@ -94,7 +94,7 @@ class LedgerViewingContract(LedgerMaterial):
         assert ledger.viewing.recalls("nobody") == []
 
     def test_replaced_outcomes_are_part_of_the_history(self) -> None:
-        """Oldest first; a case knows the outcomes that ended in it."""
+        """Outcomes are read oldest first; a case knows the outcomes that ended in it."""
         ledger = self._filled()
         ledger.settle(self._settlement("e1", 0.25, overwrite=True))
         history = ledger.viewing.outcomes("e1")
@@ -106,7 +106,7 @@ class LedgerViewingContract(LedgerMaterial):
         assert (verified.episode_id, verified.case_id, verified.solution) == ("e3", second.id, "s")
 
     def test_the_episodes_that_were_shown_a_case_are_found_some_recalls_at_a_time(self) -> None:
-        """Newest first."""
+        """The episodes are read newest first."""
         ledger = self._filled()
         key = self._keys(ledger)[0]
         found, going_on = ledger.viewing.shown_in(1, key, 10)

@@ -1,4 +1,4 @@
-"""What ``warnings`` of every ledger must do: failures go with what they come from, and what came of warning is counted."""
+"""What ``warnings`` of every ledger must do: delete failures with what they come from, and count the results of warnings."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class _Warned(LedgerMaterial):
         ledger.actions.undo(1, NewAction(kind="undo", takes_back=taken))
 
     def _failures(self, ledger: Ledger) -> list[str]:
-        """Return the episodes that failed, and see that the ledger is sound."""
+        """Return the episodes that failed, and check that the ledger is sound."""
         assert ledger.maintenance.orphans() == {}
         assert ledger.maintenance.faults(9) == []
         return [one.episode_id for one in ledger.warnings.failures(1)]
@@ -58,10 +58,10 @@ class _Warned(LedgerMaterial):
 
 
 class LedgerWarningsContract(_Warned):
-    """A failure is stored with its outcome and goes with it; checks are counted; people decide."""
+    """A failure is stored and deleted with its outcome; checks are counted; people's decisions count."""
 
     def test_a_failure_is_read_as_it_was_written(self) -> None:
-        """With the vector of its episode; it is of whoever asked, and trusted no more than what was shown."""
+        """A failure has the vector of its episode and the actor who asked, and is trusted no more than what was shown."""
         ledger = self._ledger()
         ledger.cases.add([self._case(source="agent")])
         blame = self._blame(tool=None, why="refused", words=("no", "Zoë"))
@@ -78,7 +78,7 @@ class LedgerWarningsContract(_Warned):
         assert ledger.warnings.failures(2) == []
 
     def test_one_warning_is_read_alone(self) -> None:
-        """Page by page, and nothing of the others."""
+        """The failures of one warning are read page by page, without those of other warnings."""
         ledger = self._ledger()
         for number, group in enumerate("wvww"):
             self._blamed(ledger, f"e{number}", blame=self._blame(group=group))
@@ -88,14 +88,17 @@ class LedgerWarningsContract(_Warned):
         assert ledger.warnings.failures(1, warning="unknown") == []
 
     def test_whom_nobody_trusts_blames_nothing(self) -> None:
-        """Neither does what is beyond the cap of its actor."""
+        """An outcome from which nothing is learned stores no failure; neither does one beyond the cap of its actor."""
         ledger = self._ledger()
         self._blamed(ledger, "e1", source="agent", learns=False)
         self._blamed(ledger, "e2", actor="eve", cap=0)
         assert self._failures(ledger) == []
 
     def test_it_goes_when_its_outcome_is_replaced(self) -> None:
-        """Another failure takes its place; what people decided stays as long as there is one, a model's advice does not."""
+        """A failure is replaced or deleted with its outcome.
+
+        What people decided about the warning stays as long as it has a failure; a model's advice does not.
+        """
         ledger = self._ledger()
         self._blamed(ledger, "e1")
         self._decided_on(ledger, "advise", advice="DESCRIBE first", by_model=True)
@@ -130,7 +133,10 @@ class LedgerWarningsContract(_Warned):
         assert self._failures(ledger) == ["e1"]
 
     def test_it_is_forgotten_with_its_episode(self) -> None:
-        """So are checks, and what rests on it; receipts count failures if there were any."""
+        """A failure is forgotten with its episode, and so are checks and the advice and decisions that rest on the failure.
+
+        A receipt counts failures if there were any.
+        """
         ledger = self._ledger()
         for name, user in (("e1", "ann"), ("e2", "bob"), ("e3", "cid"), ("e4", "dan")):
             self._blamed(ledger, name, metadata={"user": user}, asker=user)
@@ -158,7 +164,7 @@ class LedgerWarningsContract(_Warned):
         assert (self._failures(ledger), ledger.warnings.decisions(1), ledger.warnings.checks("e7")) == ([], {}, [])
 
     def test_what_others_reported_is_forgotten_with_them(self) -> None:
-        """The episode then waits again, and nobody knows any more how it went."""
+        """If an outcome is forgotten with its reporter, the episode waits again, and nobody knows any more how it went."""
         ledger = self._ledger()
         self._blamed(ledger, "e0")
         self._checked(ledger, "e1")
@@ -172,7 +178,7 @@ class LedgerWarningsContract(_Warned):
         assert ledger.warnings.tallies(1) == {"w": Tally(warned=1, warned_reward=1.0)}
 
     def test_what_worked_goes_with_the_case_that_says_so(self) -> None:
-        """It is blank while that case is hidden, but stays when the case is evicted."""
+        """What worked instead is blank while its case is hidden, and once it is forgotten; it stays if the case is evicted."""
         ledger = self._ledger()
         ledger.record(self._recall("right"))
         case = self._case(episode_id="right", source="judge")
@@ -195,7 +201,10 @@ class LedgerWarningsContract(_Warned):
         assert self._failures(ledger) == ["e1"]
 
     def test_what_a_case_by_hand_says_goes_with_it(self) -> None:
-        """Nobody could forget it by the case any more; a case that is not there says nothing."""
+        """What a case without an episode says is deleted with the case: nobody could forget it by the case any more.
+
+        A case that does not exist says nothing.
+        """
         ledger = self._ledger()
         case_id, other = ledger.cases.add([self._case(), self._case(query="another")])
         self._blamed(ledger, "e1", blame=self._blame(instead="SELECT y", instead_case=case_id))
@@ -209,7 +218,7 @@ class LedgerWarningsContract(_Warned):
         assert found == [("", None)] * 3 + [("later in this run", None)]
 
     def test_an_episode_has_one_check_of_a_warning(self) -> None:
-        """The first one counts, whoever comes second; only in an open episode."""
+        """The first check counts, whatever comes later; a check can be noted only in an open episode."""
         ledger = self._ledger()
         self._blamed(ledger, "e1")
         first = self._checked(ledger, "e2", call="c1")
@@ -224,7 +233,7 @@ class LedgerWarningsContract(_Warned):
         assert self._failures(ledger) == ["e1"]
 
     def test_an_episode_has_no_more_warnings_than_it_may(self) -> None:
-        """Those that were given count; what is beyond them is not recorded, and comes back as silent."""
+        """Only warnings that were given count; one beyond the limit is not recorded, and its check is returned as silent."""
         ledger = self._ledger()
         self._blamed(ledger, "e1")
         first = self._checked(ledger, "e2")
@@ -236,7 +245,10 @@ class LedgerWarningsContract(_Warned):
         assert ledger.warnings.note_check(beyond, most=2) == beyond
 
     def test_what_came_of_checks_is_counted_once_it_teaches(self) -> None:
-        """By warning and by arm; a later outcome replaces the reward; an agent's own word does not count."""
+        """Results are counted by warning, and by whether the warning was given.
+
+        A later outcome replaces the reward. An agent's own report does not count.
+        """
         ledger = self._ledger()
         for number, warned in enumerate((True, True, False, True, True)):
             self._checked(ledger, f"e{number}", warned=warned)
@@ -255,7 +267,7 @@ class LedgerWarningsContract(_Warned):
         assert ledger.warnings.tallies(1)["w"].warned == 3
 
     def test_people_decide_and_take_it_back(self) -> None:
-        """The last decision about a matter counts; whoever follows the log reads that there was one."""
+        """The last decision about a matter counts; the log tells its readers that there was a decision."""
         ledger = self._ledger()
         self._blamed(ledger, "e1")
         before = ledger.head()
@@ -285,7 +297,7 @@ class LedgerWarningsContract(_Warned):
         assert ledger.maintenance.audit_log()[0]
 
     def test_only_the_newest_are_kept(self) -> None:
-        """And those since a moment; what came of warning stays known."""
+        """Only the newest failures since a moment are kept; the counted results of warnings stay."""
         ledger = self._ledger()
         for number in range(5):
             self._blamed(ledger, f"e{number}", at=float(number + 2), blame=self._blame(group=f"w{number % 2}"))
@@ -310,7 +322,7 @@ class LedgerWarningsTravelContract(_Warned):
         return [found, ledger.warnings.tallies(1), ledger.warnings.checks("e2"), ledger.warnings.decisions(1)]
 
     def test_they_are_exported_and_imported(self) -> None:
-        """Loading twice changes nothing; what was decided can be taken back there."""
+        """Loading twice changes nothing; a decision can be taken back in the ledger that loaded it."""
         ledger, other = self._ledger(), self.make()
         (case_id,) = ledger.cases.add([self._case()])
         self._blamed(ledger, "e1", blame=self._blame(instead="SELECT y", instead_case=case_id))
@@ -329,7 +341,7 @@ class LedgerWarningsTravelContract(_Warned):
         assert other.warnings.decisions(1) == {"w": WarningDecision(advice="DESCRIBE first")}
 
     def test_they_follow_the_embedder(self) -> None:
-        """Also if the episode has lost its own vector."""
+        """The vectors of failures are replaced too, even if the episode has lost its own vector."""
         ledger = self._ledger()
         ledger.bind("one")
         self._blamed(ledger, "e1")

@@ -37,7 +37,7 @@ class MirrorInRam:
         return self.seal() == before
 
     def open(self) -> None:
-        """Get ready."""
+        """Open the mirror."""
         self.is_open = True
 
     def upsert(self, namespace: str, cases: Sequence[Case], vectors: NDArray[np.float32]) -> None:
@@ -81,7 +81,7 @@ class MirrorInRam:
 
 
 class CaseMirrorContract:
-    """Subclass it, return a fresh empty mirror from ``make``, and let pytest collect it."""
+    """The tests of a ``CaseMirror``: subclass this, return an empty one from ``make``, and let pytest collect the subclass."""
 
     def make(self) -> CaseMirror:
         """Return the mirror under test."""

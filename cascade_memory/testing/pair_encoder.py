@@ -25,9 +25,10 @@ def some_cases(n: int, seed: int = 0) -> Candidates:
 
 
 class PairEncoderContract:
-    """Subclass it, return a fresh encoder for vectors of ``DIMENSION`` from ``make``, and let pytest collect it.
+    """The tests of a ``PairEncoder``: subclass this class, return one from ``make``, and let pytest collect the subclass.
 
-    ``make`` receives the cases whose vectors the encoder may look up.
+    ``make`` returns a fresh encoder for vectors of ``DIMENSION`` numbers. It receives the cases whose vectors the encoder may
+    look up.
     """
 
     def make(self, cases: Candidates) -> PairEncoder:
@@ -38,7 +39,7 @@ class PairEncoderContract:
         return Query(text="heat the cup", vector=some_cases(1, seed=9).vectors[0])
 
     def test_one_finite_row_per_candidate_for_any_number_of_them(self) -> None:
-        """This holds even before any case was retained."""
+        """The features are complete and finite even before any case was retained."""
         cases = some_cases(12)
         for retained in (False, True):
             encoder = self.make(cases)
@@ -57,7 +58,7 @@ class PairEncoderContract:
                 assert np.isfinite(features).all()
 
     def test_an_emptied_encoder_knows_nothing_of_what_was_retained(self) -> None:
-        """It behaves like a new encoder, and the encoder that made it is unchanged."""
+        """An emptied encoder behaves like a new one, and the encoder that it was made from is unchanged."""
         cases, query = some_cases(80), self._query()
         used, fresh = self.make(cases), self.make(cases)
         used.retain(cases)

@@ -58,10 +58,10 @@ def shown_outcome(
 
 
 class PolicyContract:
-    """Subclass it, set ``dimension``, return a fresh policy from ``make``, and let pytest collect it.
+    """The tests of a ``Policy``: subclass this class, return one from ``make``, and let pytest collect the subclass.
 
-    Set ``learns = False`` for a policy that learns nothing on purpose, such as one that shows the most similar case. The
-    contract then checks that rewards change nothing.
+    Set ``dimension``, and return a fresh policy from ``make``. Set ``learns = False`` for a policy that learns nothing on
+    purpose, such as one that shows the most similar case. The contract then checks that rewards change nothing.
     """
 
     dimension = 5
@@ -94,7 +94,7 @@ class PolicyContract:
                 assert choice.chosen.max() < n
 
     def test_every_array_has_one_entry_per_candidate_and_propensities_are_probabilities(self) -> None:
-        """A choice can be logged as it is."""
+        """A choice can be written to the log without any change."""
         choice = self._trained().select(random_slate(7, self.dimension), 2, abstain=True, seed=3)
         for array in (choice.value, choice.uncertainty, choice.score, choice.utility, choice.propensity):
             assert len(array) == 7
@@ -178,7 +178,10 @@ class PolicyContract:
         return [int(one.groups[policy.select(one, 1, abstain=False, seed=7).chosen[0]]) for one in slates]
 
     def _assert_prefers(self, policy: Policy, rewarded: int, before: list[int]) -> None:
-        """The rewarded solution is chosen first clearly more often than the other one, and more often than before."""
+        """Check that the rewarded solution is now first in at least 75 % of the slates, and in more than before.
+
+        For a policy that does not learn, check that rewards have changed nothing.
+        """
         firsts = self._firsts(policy)
         if self.learns:
             share = firsts.count(rewarded) / len(firsts)
@@ -197,7 +200,7 @@ class PolicyContract:
             self._assert_prefers(policy, rewarded, before)
 
     def test_a_state_replaces_what_was_learned_and_is_learned_on_from(self) -> None:
-        """A policy that loads a state forgets its own. Then it learns from later outcomes as the original does."""
+        """A policy that loads a state forgets what it had learned, and learns on from later outcomes as the original does."""
         policy, copy = self.make(), self.make()
         self._taught(policy, 1)
         self._taught(copy, 2)

@@ -1,4 +1,4 @@
-"""Who takes which turn of an attacked stream, and what the malicious ones do: SIMULATED, all of it follows from the seed."""
+"""SIMULATED actors: who takes which turn of an attacked stream, and what malicious actors do; the seed determines all of it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TURNS_OF_MANY = 2  # that each of many actors takes
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """An episode that a malicious actor makes up: the task, and what it claims to have solved it."""
+    """An episode that a malicious actor makes up: a task, and the solution that the actor claims for it."""
 
     query: str
     solution: str
@@ -39,13 +39,13 @@ class Attackers:
         return self._bad[turn]
 
     def actor(self, turn: int) -> str:
-        """Name who takes a turn."""
+        """Return the name of the actor who takes a turn."""
         if self._bad[turn] and self._kind == "many":
             return f"actor {ACTORS + sum(self._bad[:turn]) // _TURNS_OF_MANY}"
         return f"actor {self._who[turn]}"
 
     def is_honest_yet(self, turn: int) -> bool:
-        """Whether the actor of a malicious turn behaves honestly: a sleeper does so in the first half."""
+        """Whether the actor of a malicious turn is still honest: in a "sleeping" attack, in the first half of the stream."""
         return self._kind == "sleeping" and turn < len(self._bad) // 2
 
     @property

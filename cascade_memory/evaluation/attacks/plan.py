@@ -1,4 +1,4 @@
-"""The plan of the attacks: each kind, with each share of malicious turns, on each stream, with the measures on and off."""
+"""The plan of the attacks: each kind, share of malicious turns and stream, with the measures against it on, off or in part."""
 
 from __future__ import annotations
 

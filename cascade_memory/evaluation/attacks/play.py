@@ -42,9 +42,10 @@ LAYERS: Mapping[str, Vigilance] = {
 def play(run: Run, folders: Folders) -> dict[str, Any]:
     """Play a run and return its row; ``attack`` is a kind, or "clean", and the share of malicious turns ("many=0.05").
 
-    In a clean run the malicious actors take no turns: the others do the same tasks in the same order. ``success``, ``shown``,
-    ``bad`` and ``aimed`` have a character for each honest episode: whether it succeeded, was shown a case, was shown a
-    malicious one, and was one at which the attack was aimed. ``followed`` says where the malicious case decided the answer.
+    In a clean run the malicious actors take no turns: the honest actors do the same tasks in the same order. ``success``,
+    ``shown``, ``bad``, ``aimed`` and ``followed`` have a character for each honest episode: whether it succeeded, whether it
+    was shown a case, whether it was shown a malicious case, whether the attack was aimed at its task, and whether it was shown
+    a malicious case and failed.
     """
     kind, _, share = run.attack.partition("=")
     if kind not in (*KINDS, "clean") or not share:

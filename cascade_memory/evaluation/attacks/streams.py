@@ -1,4 +1,4 @@
-"""The streams that are attacked: real texts, with solutions that recur, or with a procedure of its own for each task."""
+"""The attacked streams: real texts whose solutions are labels that recur or, for each task, a procedure of its own."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _SHOWN_CHARS = 80
 
 @dataclass(frozen=True, slots=True)
 class Attacked:
-    """A stream in the order of a run. ``labels`` are the truth; ``solutions`` are what solves each task, as it is stored.
+    """A stream in the order of a run: ``labels`` are the true labels, ``solutions`` the right solutions as cases store them.
 
-    ``aside`` are texts with their labels that are not part of the stream, and like its tasks.
+    ``aside`` holds further texts with their labels. They resemble the tasks of the stream, but are not part of it.
     """
 
     queries: Sequence[str]
@@ -38,7 +38,7 @@ class Attacked:
     label_of: Mapping[str, str]  # of the solutions
 
     def attempt(self, place: int, shown: str | None) -> Attempt:
-        """Let the SIMULATED solver attempt a task with the solution of a case; a solution of no honest case is wrong."""
+        """Let the SIMULATED solver attempt a task with the solution of a case; a made-up solution is always wrong."""
         told = None if shown is None else self.label_of.get(shown, shown)
         attempt = self.solver.solve(place, told)
         if attempt.success:
@@ -46,7 +46,7 @@ class Attacked:
         return Attempt(False, shown if shown is not None and attempt.answer == told else attempt.answer, attempt.fitting)
 
     def aimed_at(self, seed: int, *, popular: bool) -> frozenset[str]:
-        """Choose the labels at whose tasks an attack is aimed: the most frequent ones, or any."""
+        """Choose the labels at whose tasks an attack is aimed: the most frequent ones if ``popular``, otherwise random ones."""
         counts = Counter(self.labels)
         known = {label for _, label in self.aside}
         often = [label for label, _ in counts.most_common() if label in known]

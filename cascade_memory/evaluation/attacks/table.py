@@ -1,4 +1,4 @@
-"""The table of the attacks: what got through, and what it cost the honest, as means over the seeds."""
+"""The table of the attacks: how often malicious cases were shown, and the success of honest actors, as means over the seeds."""
 
 from __future__ import annotations
 
@@ -51,11 +51,12 @@ def _share(marks: Any) -> float:
 
 
 def table(rows: Sequence[Row]) -> list[list[str]]:
-    """Make the lines of the table for the rows of one stream: one for each condition, and one for all attacks together.
+    """Make the lines of the table for one stream: first for each attack, method and set of measures, then for all attacks.
 
-    At one share of malicious turns, the lines for all attacks are means of the same attacks and orders, whatever was played: of
-    those that all methods and measures have. If these are not all attacks of that share, the line says how many they are.
-    Differences are paired by seed, and have their 95 % interval. A clean run has the honest turns of the attacked one.
+    The lines for all attacks are means at one share of malicious turns. They are made of the attacks and seeds that were played
+    with every method and set of measures, so all of them are means of the same attacks. If these are not all attacks of the
+    share, the line says how many they are. Differences are paired by seed, and have their 95 % interval. A clean run has the
+    same honest turns as the attacked run with the same seed and share.
     """
     found = {(row["attack"], row["method"], row["layers"], row["seed"]): measured(row) for row in rows}
     by: dict[tuple[str, str, str], list[int]] = {}
@@ -81,7 +82,7 @@ def _is_clean(attack: str) -> bool:
 
 
 def _together(found: _Found, conditions: Mapping[tuple[str, str], Mapping[str, Sequence[int]]]) -> list[list[str]]:
-    """Make the lines of one share of malicious turns: the means of the attacks and orders that all conditions have."""
+    """Make the lines for all attacks at one share of malicious turns: means of attacks and seeds that all conditions have."""
     played = list(dict.fromkeys(attack for its in conditions.values() for attack in its))
     attacks = [one for one in played if all(one in its for its in conditions.values())]
     if len(attacks) < _SEVERAL:

@@ -1,4 +1,4 @@
-"""How many requests a run with a language model will take at most, and about how many tokens, before anything is sent."""
+"""Estimates, before a run with a language model, how many requests it will send at most, and about how many tokens."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ACTED = {
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Requests, at most, and about how many tokens of prompts and replies."""
+    """The largest number of requests, and about how many tokens their prompts and replies have."""
 
     requests: int
     prompt_tokens: int
@@ -49,7 +49,7 @@ class Forecast:
         )
 
     def sentence(self, runs: int, jobs: int) -> str:
-        """Say it in one sentence.
+        """Describe the forecast in one sentence.
 
         >>> Forecast(7_200, 9_000_000, 1_440_000).sentence(6, jobs=2)
         '6 runs: at most 7,200 requests, about 9.0 million tokens of prompts and 1.4 of replies; 1.0 hours at 1 s a request'
@@ -63,7 +63,7 @@ class Forecast:
 
 
 def forecast(runs: Iterable[Run], data: Path, *, judged: bool = False) -> Forecast:
-    """Add up what runs will take; with ``judged``, a model judges the answers of deep search."""
+    """Add up the requests and tokens of runs; with ``judged``, a model also judges the answers of deep search."""
     total = Forecast(0, 0, 0)
     for run in runs:
         total += _acted(run, data) if run.task in _ACTED else _answered(run, data)
@@ -98,7 +98,7 @@ def _texts(name: str, limit: int | None, data: Path) -> tuple[int, float, float]
 
 
 def _count(name: str, limit: int | None, data: Path) -> int:
-    """Count the tasks of a stream: the lines of its file, or as many as the paper has."""
+    """Count the tasks of a stream, at most ``limit``: the lines of its file or, without a file, as many as the paper has."""
     published = CATALOGUE[name].published
     samples = 0 if published is None else published.samples
     files: Sequence[str] = (*(published.files[:1] if published else ()), *CATALOGUE[name].files[:1])

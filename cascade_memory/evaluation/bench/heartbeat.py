@@ -9,7 +9,7 @@ EVERY = 60.0  # seconds
 
 
 class Heartbeat:
-    """Writes a line to standard error once a minute; nothing in a run that is shorter, or where a terminal shows a bar.
+    """Writes a line to standard error once a minute, but none in a shorter run or if a terminal shows a progress bar.
 
     >>> Heartbeat("banking77, CASCADE", 300).beat(1, solved=1)
     """

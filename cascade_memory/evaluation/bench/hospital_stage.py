@@ -1,4 +1,4 @@
-"""Questions about health records as a stage: the paper's MIMIC-III questions, or those about our own hospital."""
+"""Questions about health records as a stage: the paper's about MIMIC-III, or ours about an invented hospital."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CODED = (HOSPITAL, MIMIC)  # streams that are answered by code
 
 
 def prepare_hospital(run: Run, folders: Folders) -> None:  # noqa: ARG001 - the same for all runs
-    """Build our hospital, unless it is there."""
+    """Build the database of our invented hospital, unless it exists."""
     build_hospital(_hospital(folders))
 
 

@@ -27,9 +27,9 @@ OFFICIAL, STEPS = "alfworld", 30  # the stream of ALFWorld's own games, for a mo
 
 
 def prepare_household(run: Run, folders: Folders) -> None:
-    """Generate as many games as the run plays and unpack those of the data, unless this is already done.
+    """Generate as many games as the run plays and unpack the games of the data folder, unless this is already done.
 
-    For ALFWorld's own games, the texts at their beginning are read.
+    If the run plays ALFWorld's own games, only the texts at their beginning are read.
     """
     if run.task == OFFICIAL and has_official_games(folders):
         official_stream(run.limit, folders)
@@ -46,7 +46,7 @@ def _folder(solver: str) -> str:
 
 
 def unpack(data: Path, target: Path) -> None:
-    """Unpack the games of the data, unless this is already done; an archive that holds more than games is refused."""
+    """Unpack the games of the data folder, unless this is done; an archive with too many or too large files is refused."""
     listing, archive = (data / file for file in CATALOGUE["alfworld"].files)
     if (target / LISTING).exists():
         return
@@ -86,7 +86,7 @@ def has_official_games(folders: Folders) -> bool:
 
 
 def official_stream(limit: int | None, folders: Folders) -> OfficialStream:
-    """Read as many of ALFWorld's own games as are played."""
+    """Read ALFWorld's own games, at most ``limit`` of them."""
     games = official_games(folders.data)
     assert games is not None
     return OfficialStream.read(games, folders.work / "alfworld-texts.jsonl", limit=limit)

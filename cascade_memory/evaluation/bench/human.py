@@ -45,10 +45,11 @@ HUMAN = {
 
 
 class Discovery:
-    """Decides when to ask: if the best case's metric is below the 10th percentile of its last 16 values.
+    """Decides when to ask: if the highest value of the metric among the candidates is below a threshold.
 
-    At most a tenth of the tasks is asked about. There is no threshold before 16 values are known, and an empty memory gives no
-    value. "Random" asks with a probability of a tenth.
+    The threshold is the 10th percentile of the last 16 such values; before 16 values are known, nothing is asked. A recall
+    without candidates gives no value. "Random" asks with a probability of a tenth instead. At most a tenth of the tasks is
+    asked about.
 
     >>> discovery = Discovery("UCB", n=1000, seed=0)
     >>> [discovery.asks_at(value) for value in range(16)] == [False] * 16
@@ -122,8 +123,8 @@ class HelpedPlay:
     def account(self) -> dict[str, Any]:
         """Return the columns that a human adds to a row.
 
-        ``asked`` has a character per task. ``advantage`` is the counterfactual discovery advantage: the share of the tasks that
-        the human was asked about and that would have failed otherwise. ``rate`` counts the tasks asked about as solved,
+        ``asked`` has a character per task. ``advantage`` is the counterfactual discovery advantage: of the tasks that the human
+        was asked about, the share that would have failed otherwise. The row's ``rate`` counts the tasks asked about as solved;
         ``rate_unasked`` leaves them out.
         """
         if self._discovery is None:

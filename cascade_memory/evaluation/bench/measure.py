@@ -58,7 +58,7 @@ class BringsMethods(Protocol):
 
     @property
     def own_methods(self) -> Sequence[str]:
-        """The names of these methods."""
+        """The names of the solver's own methods."""
         ...
 
 
@@ -93,7 +93,7 @@ def measure(
     jobs: int = 1,
     progress: bool | None = None,
 ) -> list[Row]:
-    """Play a task, or tasks of the catalogue by name, with every method and ``seeds`` seeds; return a row for each.
+    """Play a task, or tasks of the catalogue by name, with every method and ``seeds`` seeds; return a row for each run.
 
     Args:
         task: An object with ``name``, ``instruction``, ``max_steps``, ``items`` and ``reward``; or names of the catalogue.
@@ -106,7 +106,8 @@ def measure(
         rewards: How rewards arrive: "clean", or, for example, "late=100" (tasks), "missing=0.5" or "flipped=0.2"; each of the
             given ways is played.
         setup: A reranker, an embedder, k, alpha and a learning rate for the methods: ``Setup(ranker="./reranker", k=4)``.
-        order: "shuffled": each seed plays the stream in another order; "file": each plays it in its own order, as in the paper.
+        order: "shuffled": each seed plays the stream in another order; "file": each seed plays it in the stream's own
+            order, as in the paper.
         jobs: The number of parallel processes; with more than one, the task and the solver must be picklable.
         progress: Whether to show a progress bar; by default only in a terminal.
     """

@@ -1,4 +1,4 @@
-"""Names that the command line offers: it must not load numpy, and all that the methods need, to list them."""
+"""Names that the command line offers, kept apart so that listing them loads neither numpy nor what the methods need."""
 
 from __future__ import annotations
 

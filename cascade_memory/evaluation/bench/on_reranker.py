@@ -1,4 +1,4 @@
-"""The paper's methods on a reranker's features: its pretrained form alone, trained by bandits, or frozen under them."""
+"""The paper's methods on a reranker's features: the pretrained reranker alone, or bandits that train it or keep it frozen."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _frozen(reranker: str, options: Mapping[str, float], bandit: Callable[..., A
 
 
 def _authors(reranker: str, options: Mapping[str, float]) -> Ranker:
-    """Differ from the paper's text where the authors' published code does; see docs/cross-encoder.md."""
+    """Make the ranker as in the authors' published code, where it differs from the paper's text; see docs/cross-encoder.md."""
     eta, k = options.get("learning_rate", 1e-5), options.get("k", 1.0)
     schedule = Schedule(every=32, head="joint", reencode=None)
     differs = {"scale": "probability", "decay": False, "learning_rate": eta / (32 * k)}

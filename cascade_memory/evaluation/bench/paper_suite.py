@@ -1,4 +1,4 @@
-"""The paper's experiments as parts: tasks with one answer with every method, those in which a model acts with three."""
+"""The paper's experiments in parts: all methods play tasks with one answer, three play tasks in which a model acts."""
 
 from __future__ import annotations
 
@@ -90,5 +90,5 @@ def _why_not(task: str, data: Path, passages: bool, gradient: bool) -> str | Non
 
 
 def _of(usual: Sequence[str], methods: Sequence[str] | None) -> list[str]:
-    """Return the usual methods, or those that were asked for, which may be further ones on the reranker."""
+    """Return the usual methods or, of the methods asked for, those that are usual or run on the reranker."""
     return list(usual) if methods is None else [one for one in methods if one in usual or one in RERANKED]

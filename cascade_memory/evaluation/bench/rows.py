@@ -44,7 +44,7 @@ class Rows:
         return [run for run in runs if _key(asdict(run)) not in done]
 
     def _check_order(self, run: Run) -> None:
-        """Refuse to mix the order of the file with shuffled orders: the tables show one figure for a task."""
+        """Refuse to mix the order of the file with shuffled orders, since the tables show one figure for a task."""
         for row in self.rows:
             if (row["task"], row.get("solver")) == (run.task, run.solver) and (row.get("order") or "") != run.order:
                 raise InvalidInput(
@@ -125,10 +125,10 @@ def _whole_rows(path: Path) -> tuple[list[Row], int]:
 
 
 def _as_now(row: Row) -> Row:
-    """Say of an older row what was not said then, or is called otherwise now.
+    """Bring an older row up to date: add what such rows did not state, and use the present names.
 
-    Before rows had a column "models", ICRL and ICRLPlus showed 32 trials. The most similar case was called NP-CBR, which in the
-    paper is the pretrained reranker's choice.
+    Before rows had a column "models", ICRL and ICRLPlus showed 32 trials. The method "similarity" was called NP-CBR, which in
+    the paper is the method that shows the pretrained reranker's choice.
     """
     if str(row["method"]).startswith("NP-CBR") and '"ranker"' not in str(row.get("models")):
         row = {**row, "method": str(row["method"]).replace("NP-CBR", "similarity")}

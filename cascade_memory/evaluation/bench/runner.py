@@ -37,7 +37,7 @@ def run(
     Data that the runs share (queries of an environment, cached outcomes) is stored in a folder beside the file. If a run
     fails (for example because a model's server is down), the runs in progress are finished and stored, and no other run is
     started. ``models`` are the folders of rerankers and embedders by their names in the runs, as ``Setup.folders`` has them.
-    ``how`` plays a run in another way than with a stage.
+    ``how`` is a function that plays a run in another way, without a stage.
     """
     wanted = list(dict.fromkeys(runs))
     known = Rows(target)

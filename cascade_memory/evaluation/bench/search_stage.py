@@ -19,7 +19,7 @@ from cascade_memory.ports import Embedder
 
 @cache
 def embedder_in(folder: str) -> Embedder:
-    """Return the embedder, one per process. Texts are embedded during a run, since nobody knows before which will occur."""
+    """Return the embedder, one per process. Texts are embedded during a run, since they are not known before it."""
     return best_embedder(folder)
 
 

@@ -20,7 +20,7 @@ from cascade_memory.evaluation.bench.tuning import canonical
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """Settings for a benchmark's methods; each takes those that concern it, and they become part of what identifies its rows.
+    """Settings for a benchmark's methods: a method takes those that concern it, and they are part of what identifies its rows.
 
     >>> setup = Setup(k=4, alpha=0.3)
     >>> setup.of(Run("rca", "CASCADE", seed=0)).options, setup.of(Run("rca", "zero-shot", seed=0)).options
@@ -50,7 +50,7 @@ class Setup:
 
     @cached_property
     def _models(self) -> Mapping[str, tuple[str, str]]:
-        """The name in rows and the folder of each model: a name says which weights it has, wherever they are."""
+        """The name in rows and the folder of each model; the name includes a digest of the model's files."""
         found: dict[str, tuple[str, str]] = {}
         for kind, given in (("ranker", self.ranker), ("embedder", self.embedder)):
             if given:

@@ -1,4 +1,4 @@
-"""Text to SQL as a stage, with an agent that reuses queries and is judged by running its own."""
+"""Text to SQL as a stage, with an agent that reuses queries and is judged by running the query that it writes."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def in_order(items: Sequence[Item], run: Run) -> list[Item]:
 
 
 def data_differs(run: Run, folders: Folders) -> dict[str, str]:
-    """Say in a column how the data differs from the paper's: not at all, if DTLBench's own files are read."""
+    """Return a column that says how the data differs from the paper's; it is empty if DTLBench's own files are read."""
     entry = CATALOGUE.get(run.task)
     if entry is None or entry.published is None:
         return {}
@@ -124,7 +124,7 @@ def _simulated(run: Run) -> Simulated:
 
 
 def declared_of(run: Run) -> Mapping[str, Any]:
-    """Return what is declared of the solver of a suite's run, as far as it is known before the run.
+    """Return the declared parameters of the solver of a suite's run, as far as they are known before the run.
 
     >>> declared_of(Run("rca", "CASCADE", seed=0)), declared_of(Run("spider", "CASCADE", seed=0, solver="reuse"))
     ({'alone': 0.454, 'matched': 0.97, 'misled': 0.5}, {'alone': 0.2})

@@ -69,6 +69,6 @@ def lacking(stream: str, data: Path, *, passages: bool = True) -> str | None:
 
 
 def prepare(run: Run, folders: Folders) -> None:
-    """Make once what a run and others of its solver on its task share, if anything: games, or the queries of an environment."""
+    """Make once what all runs with the same task and solver share, if anything: games, or the queries of an environment."""
     if run.task in _PREPARED:
         _PREPARED[run.task](run, folders)

@@ -30,7 +30,7 @@ def interval(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, floa
 
 
 def base_of(rows: Sequence[Row]) -> str:
-    """Return what the methods are compared with: the paper's NP-CBR if it was played, otherwise the most similar case.
+    """Return the method with which the others are compared: the paper's NP-CBR if it was played, otherwise "similarity".
 
     >>> base_of([{"method": "CASCADE"}])
     'similarity'

@@ -1,4 +1,4 @@
-"""Results in a file of JSON lines, one by one, so that a run that was killed goes on from there."""
+"""Stores results one by one in a file of JSON lines, so that a run that was killed can be continued from them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cascade_memory.domain import open_own
 
 
 def whole_lines(file: Path) -> list[dict[str, Any]]:
-    """Read the lines of a file; a last one that was cut off is removed from it. Without a file, there are none."""
+    """Read the lines of a file, none if it does not exist; a last line that was cut off is removed from the file."""
     if not file.exists():
         return []
     raw = file.read_bytes()

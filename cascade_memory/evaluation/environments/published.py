@@ -1,4 +1,4 @@
-"""Reads the published streams of the worlds: JSON lines that name a task and where the world has it."""
+"""Reads the published streams of the environments: each line of JSON has a task, and says where the environment has it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _row(line: str, needed: Mapping[str, type], place: str) -> Mapping[str, Any]
 
 
 def same_text(one: str, other: str) -> bool:
-    r"""Say whether two descriptions have the same lines; a world may list what is in a room in any order.
+    r"""Say whether two descriptions have the same lines in any order, since a world may list the things in a room in any order.
 
     >>> same_text("You see:\n\ta cup\n\ta fork", "You see:\n\ta fork\n\ta cup\n")
     True

@@ -103,7 +103,7 @@ class ScienceWorld:
         return str(self._server.step(action))
 
     def act(self, action: str) -> str | None:
-        """Perform an action and return the observation; None if the action is unknown. If it is ambiguous, take the first."""
+        """Perform an action and return the observation; None if it is unknown. If it is ambiguous, take its first meaning."""
         observation = self.say(action)
         if observation.startswith(UNKNOWN):
             return None

@@ -112,7 +112,7 @@ class _Making:
 
 
 def solved_task(world: ScienceWorld, place: Place) -> ScienceTask | None:
-    """Make a task with the world's own solution, shortened; None if that does not solve it within the limit."""
+    """Make a task with a shortened form of the world's own solution; None if this form does not solve it within the limit."""
     actions = world.load_with_solution(place)
     task = " ".join(world.description().split())  # as one paragraph
     text = f"{task}\n\n{world.look().strip()}\n\n{world.inventory().strip()}"

@@ -1,8 +1,8 @@
 """ScienceWorld as the paper plays it: eleven types of task, which need no known solution since a model plays them.
 
-There are two streams. ``scienceworld_tasks`` is that of the reuse agent, which needs for each task a solution that was verified
-within the limit of actions: two types and many variations have none, and published figures rest on that choice. This stream has
-every type, and is drawn from all variations, as the paper's is.
+There are two streams. The one in ``scienceworld_tasks`` is for the reuse agent, which needs for each task a solution that was
+verified within the limit of actions. Two types and many variations have no such solution and are left out; published figures
+depend on this choice. The stream here has every type, and is drawn from all variations, as the paper's is.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def published_starts(data: Path) -> list[Start] | None:
 
 
 def drawn_starts(file: Path, *, limit: int | None = None, progress: bool | None = None) -> list[Start]:
-    """Draw a stream like the paper's, in random order: up to 200 variations of each type; the first ``limit`` tasks of it.
+    """Draw a stream like the paper's, up to 200 variations of each type in random order; return its first ``limit`` tasks.
 
     The texts are read from the world, which takes a moment for each task, and kept in ``file``.
     """

@@ -35,9 +35,9 @@ _MISTAKES: tuple[Callable[[str], str], ...] = (
 class CodeAgent:
     """REUSE agent, no language model: it writes the values of the new question into the code of the best recalled case.
 
-    ``alone`` says which questions it can answer without a case, as an LLM answers some without memory. Without a case it never
-    gets the others to run: every round ends in an error. Its code has mistakes with declared probabilities, fewer when it
-    copies code that ran; each round shows it one error, and it repairs one mistake.
+    ``alone`` says which questions it can answer without a case, as an LLM answers some without memory. On the other questions,
+    its code never runs without a case: every round ends in an error. Its code has mistakes with declared probabilities. There
+    are fewer mistakes if it copies code that ran. Each round shows it one error, and it repairs one mistake.
     """
 
     def __init__(
@@ -84,13 +84,13 @@ class CodeAgent:
         return play_rounds(write, self._run, question.label)
 
     def _helpless(self, question: Question) -> Attempt:
-        """Replace one mistake by another until the rounds are over."""
+        """Play a question that the agent cannot answer: each round replaces one mistake by another."""
         broken = [mistake(question.code) for mistake in _MISTAKES if mistake(question.code) != question.code]
         rounds = iter([*broken, *broken[-1:] * ROUNDS])
         return play_rounds(lambda _: next(rounds), self._run, question.label)
 
     def _run(self, code: str) -> Ran:
-        """Run code, or look up what it gave before: it always gives the same."""
+        """Run code, or look up its result if it ran before: the same code always gives the same result."""
         known = self._outcomes.known([_VERSION, code])
         if known is not None and known.done is not None:
             return Ran(known.success, known.done.steps[0].observation)

@@ -33,7 +33,7 @@ class Vocabulary:
         return cls({kind: [str(row[0]) for row in database.rows(query)] for kind, query in queries.items()})
 
     def values(self, question: str) -> dict[str, str]:
-        """Find the first value of each kind that a question names.
+        """Find one value of each kind that a question names: of several names the longest, of several numbers the first.
 
         >>> Vocabulary({"lab": ["sodium"]}).values("the highest sodium of patient 7 in 2104?")
         {'lab': 'sodium', 'patient': '7', 'year': '2104'}

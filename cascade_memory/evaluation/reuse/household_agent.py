@@ -45,7 +45,10 @@ class HouseholdAgent:
         return self._judged(self.carried_out(game, plan))
 
     def carried_out(self, game: Game, plan: Sequence[Operation]) -> Outcome:
-        """Return the outcome of a plan in a game. It is played once with ``LONGEST`` steps, which serves for every limit."""
+        """Return the outcome of a plan in a game.
+
+        The plan is played once, with at most ``LONGEST`` steps; for a smaller limit, the caller cuts the outcome.
+        """
         key = json.dumps([asdict(operation) for operation in plan])
         return self._known(game, key, lambda engine: carry_out(engine, game.file, plan))
 

@@ -85,7 +85,7 @@ class Player(ABC):
             self._seen.pop(thing, None)
 
     def _find(self, wanted: str, first: str) -> str | None:
-        """Find an object of a kind that was not taken before; go from receptacle to receptacle until one is seen."""
+        """Find an object of the wanted kind that was not taken before: go from receptacle to receptacle until one is seen."""
         left = sorted(self._receptacles, key=lambda one: (one != first, kind(one) != kind(first)))  # stable sort
         for receptacle in ["", *(one for one in left if one not in self._visited)]:
             if receptacle:

@@ -13,7 +13,7 @@ ALIKE = 0.5  # if two texts share less than this, their words cannot be mapped
 
 
 def mapped_phrases(old: str, new: str) -> dict[str, str]:
-    """Map phrases of ``old`` to those that ``new`` has in their place; empty if the texts are of different kinds.
+    """Map phrases of ``old`` to those that ``new`` has in their place; empty if the texts have too little in common.
 
     A phrase includes the word that follows in both texts, so that "red box" and "red wire" are distinguished.
 

@@ -88,7 +88,7 @@ class World(Protocol):
 class Replay:
     """One attempt: for each old action, teleport to its room and repeat it; if it is refused, try the most similar object.
 
-    The two strengths differ in ``repairs``: without it, the words of the actions are mapped, and nothing else is tried.
+    The two strengths differ in ``repairs``: without it, no similar object is tried, and no measurement is read.
     """
 
     def __init__(self, world: World, alike: Alike, *, new: Experiment, limit: int, repairs: bool) -> None:
@@ -191,10 +191,10 @@ class Replay:
         return True
 
     def _refused(self, action: str) -> None:
-        """Learn that the world does not know an action; here, that costs no step."""
+        """Handle an action that the world does not know; here, it costs no step."""
 
     def _measure(self, observation: str) -> None:
-        """Choose the answer box by the new measurement: the one in the case depends on what was measured then."""
+        """Choose the answer box by the new measurement: the box in the case depends on what was measured in the case."""
         measured = re.search(r"temperature of (-?\d+(?:\.\d+)?)", observation)
         asked = re.search(r"above (-?\d+\.?\d*) .*?in the ([a-z ]+ box).*?below .*?in the ([a-z ]+ box)", self._new.task)
         if measured and asked:

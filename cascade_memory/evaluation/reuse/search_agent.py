@@ -1,4 +1,4 @@
-"""A solver for deep search without a language model: it can plan a declared share of the questions, the rest by a case."""
+"""A solver for deep search without a language model: it plans a declared share of the questions alone, the rest by a case."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ def can_plan(question: str, seed: int) -> bool:
 class SearchAgent:
     """REUSE agent, no language model: it follows the plan of the best recalled case, adapted to the new question.
 
-    Without a case it plans the questions that the seed lets it plan, as an LLM plans some; for the others it searches once, and
-    answers from the first passage. A case stores the plan as the first thought, the searches, and the answer.
+    If no case has a plan that fits, it plans the questions that the seed lets it plan, as an LLM plans some. For any other
+    question it searches once, and answers from the first passage. A case stores the plan as the first thought, the searches,
+    and the answer.
     """
 
     def __init__(self, items: Sequence[Item], passages: LocalSearch, *, seed: int) -> None:

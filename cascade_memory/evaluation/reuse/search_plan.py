@@ -1,8 +1,9 @@
 """Plans for questions that need several searches: read from a question or from a case, adapted, and carried out.
 
-From a case the plan in the first thought is taken: whether to go from a name to somebody else (a director, a father) before
-anything is looked up, and whether to search for two names separately. Whom and what to look up stands in the question. Names
-and facts are read with patterns (``search_reading.py``). With the right plan for every question, 56 % of our 97 would be right.
+The plan of a case is its first thought. It says whether to go from a name to somebody else (a director, a father) before
+anything is looked up, and whether to search for two names separately. The question says whom and what to look up. Names and
+facts are read with patterns (``search_reading.py``). With the right plan for every question, 56 % of our 97 questions would be
+answered right.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def understood(question: str) -> Plan:
 
 
 def adapted(case: str, question: str) -> Plan | None:
-    """Return the plan of the first case in a prompt, adapted to this question; None if there is none, or if it does not fit."""
+    """Return the plan in the text of a case, adapted to this question; None if there is no plan, or if it does not fit."""
     match = _PLAN.search(case)
     if match is None or (match[3] == "it") is not (len(names(question)) == 1):
         return None
@@ -106,7 +107,7 @@ def carry_out(question: str, plan: Plan | None) -> Generator[str, Sequence[Passa
 
 
 def _place_in_order(plan: Plan, found: str) -> int | None:
-    """Return a number that puts facts in order: days, of a life or since the beginning of the calendar."""
+    """Return a number by which facts are ordered: the days of a life, or the days since the beginning of the calendar."""
     if plan.asked == "life span" and found:
         return int(found)
     day: date | None = when(found)

@@ -59,7 +59,7 @@ def about(name: str, found: Sequence[Passage]) -> Passage | None:
 
 
 def fact(asked: str, passage: Passage) -> str:
-    """Return the fact that is asked for from a passage, or an empty string."""
+    """Read a fact from a passage; return an empty string if the passage does not have it."""
     if asked in ("birth date", "death date", "life span"):
         return _life(asked, passage.text)
     for pattern in _FACTS[asked]:
@@ -99,9 +99,10 @@ def _life(asked: str, text: str) -> str:
 
 
 def agrees(answer: str, label: str) -> bool:
-    """Say whether an answer that was read in a passage agrees with the label: a longer or a shorter form of a name does.
+    """Say whether an answer that was read in a passage agrees with the label; it may be a longer or a shorter form of a name.
 
-    This is for answers that patterns cut out. A model could write several names: its answers are judged by ``short_answer``.
+    Use this only for answers that patterns cut out. A model could write several names, so its answers are judged by
+    ``short_answer``.
 
     >>> agrees("Southampton", "Southampton, Hampshire"), agrees("She is from Denmark", "Denmark"), agrees("Yes.", "yes")
     (True, True, True)

@@ -74,7 +74,7 @@ def _columns(tokens: Sequence[Token], tables: Mapping[str, str], old: Asked, new
 
 
 def _more(name: str, one: set[str], other: set[str]) -> float:
-    """Compute by how much more the one question mentions a name than the other does."""
+    """Compute by how much more the question ``other`` mentions a name than the question ``one`` does; at least 0."""
     return max(0.0, mentioned(name, other) - mentioned(name, one))
 
 

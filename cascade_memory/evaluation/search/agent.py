@@ -71,7 +71,7 @@ class SearchingSolver:
         return Attempt(reward >= 1.0, done, steps=len(steps))
 
     def _reply(self, messages: Sequence[Message]) -> Reply:
-        """Ask the model. Some servers pass a call on as the text in which the model wrote it: it is a call all the same."""
+        """Ask the model; a call that the server passes on as text, as the model wrote it, is read as a call too."""
         reply = self._asking.reply(messages)
         written = () if reply.calls else calls_in(reply.text, [self._tool.name])
         return replace(reply, text="", calls=written) if written else reply
@@ -93,7 +93,10 @@ class SearchingSolver:
         return [{"role": "assistant", "content": reply.text, "tool_calls": calls}, *results]
 
     def _made(self, call: ToolCall, thought: str) -> Step:
-        """Make a call. A wrong one is answered by what is wrong with it; it counts, but a case is not found by it."""
+        """Make a call; the answer to a wrong call says what is wrong with it.
+
+        A wrong call counts as a call, but it is left out of the text by which a case is found.
+        """
         tool = self._tool
         query = _text_in(call.arguments, tool.parameter)
         if call.name != tool.name or query is None:

@@ -1,4 +1,4 @@
-"""BM25: finds the passages that have the words of a query, the rare ones above all."""
+"""BM25: finds the passages that contain the words of a query; rare words count most."""
 
 from __future__ import annotations
 

@@ -23,7 +23,9 @@ _PAUSE = 0.2  # seconds
 
 
 class Dense:
-    """Vectors of passages, each compared with the query. With a folder, they are computed once and kept there.
+    """An index of passages by their vectors, each of which is compared with that of the query.
+
+    With the folder ``kept_in``, the vectors are computed once and kept there.
 
     >>> from cascade_memory.encoders.hashing import HashingEmbedder
     >>> index = Dense([Passage("Jaws", "A film about a shark."), Passage("Ada", "A book about a poet.")], HashingEmbedder())
@@ -73,7 +75,7 @@ def _units(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _fingerprint(texts: Sequence[str], embedder: Embedder) -> str:
-    """Name what the vectors depend on: each text, and the embedder."""
+    """Return a hash of what the vectors depend on: each text, and the embedder."""
     state = hashlib.blake2b(embedder.identity.encode(), digest_size=8)
     for text in texts:
         raw = text.encode("utf-8", "replace")
@@ -82,7 +84,7 @@ def _fingerprint(texts: Sequence[str], embedder: Embedder) -> str:
 
 
 def _read(path: Path, shape: tuple[int, int]) -> NDArray[np.float32] | None:
-    """Read kept vectors; None if there are none, or if the file is damaged: they are computed again then."""
+    """Read kept vectors; return None if there are none or the file is damaged, so that they are computed again."""
     try:
         found = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError):

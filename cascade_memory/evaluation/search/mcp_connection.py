@@ -1,4 +1,4 @@
-"""A connection to an MCP server, in a thread of its own, so that a server that hangs or dies does not take us with it."""
+"""A connection to an MCP server, in a thread of its own, so that a server that hangs or dies does not stop the program."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ServerFailed(Exception):
 
 
 class Connection:
-    """Starts a server (a command) or connects to one (a URL), and lists and calls its tools, each within some seconds."""
+    """Starts a server (a command) or connects to one (a URL), and lists and calls its tools, each within a limit of time."""
 
     def __init__(self, server: str, *, seconds: float) -> None:
         self._server, self._seconds = server, seconds
@@ -53,7 +53,7 @@ class Connection:
         return self._wait(self._session.call_tool(tool, arguments), seconds)
 
     def close(self) -> None:
-        """End the connection, and the server's process if this one started it."""
+        """End the connection, and the server's process if the connection started it."""
         loop, ending = self._loop, self._ending
         if loop is not None and ending is not None:
             with contextlib.suppress(RuntimeError):  # the loop has ended already
@@ -97,7 +97,7 @@ class Connection:
             self._loop = None
 
     async def _hold(self) -> None:
-        """Open the connection and keep it until it shall end. The SDK wants it closed by the task that opened it."""
+        """Open the connection, and keep it open until ``close``; the SDK requires that one task opens and closes it."""
         self._loop, self._ending = asyncio.get_running_loop(), asyncio.Event()
         async with AsyncExitStack() as stack:
             streams = await stack.enter_async_context(_streams(self._server))
@@ -171,7 +171,7 @@ def called(server: str) -> str:
 
 
 def _why(error: BaseException, seconds: float) -> str:
-    """Describe a failure in a few words. Groups of exceptions, which come from the SDK's tasks, are opened."""
+    """Describe a failure in a few words; of a group of exceptions, which come from the SDK's tasks, describe the first."""
     for _ in range(10):
         inner = getattr(error, "exceptions", None)
         if not inner:

@@ -21,9 +21,9 @@ _MOST_DESCRIPTION = 1_000
 class MCPTool:
     """Searches with a tool of an MCP server: ``server`` is a command that speaks over stdio, or a URL.
 
-    Without ``tool``, the server must have exactly one tool that takes one text. A search that fails, because the server hangs,
-    dies or reports an error, is a result that says so, and the next search connects anew. After several broken connections one
-    after the other, ``ModelUnavailable`` is raised.
+    Without ``tool``, the server must have exactly one tool that takes one text. If a search fails because the server hangs,
+    dies or reports an error, its result says so. If the connection is broken, the next search connects anew. After several
+    broken connections one after the other, ``ModelUnavailable`` is raised.
     """
 
     def __init__(self, server: str, *, tool: str | None = None, seconds: float = SECONDS) -> None:

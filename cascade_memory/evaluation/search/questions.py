@@ -16,7 +16,7 @@ _MOST_ANSWERS = 100  # right answers to one question
 
 
 def first_of(names: Sequence[str], data: Path) -> Path | None:
-    """Return the first of these files that is there."""
+    """Return the first of these files that exists in the folder; None if none does."""
     return next((data / name for name in names if (data / name).is_file()), None)
 
 

@@ -67,7 +67,7 @@ def tool_of(searching: Searching, folders: Folders, model: str = "") -> SearchTo
 def searching_stage(asked: Asking, searching: Searching, declared: Mapping[str, Any], run: Run, folders: Folders) -> Stage:
     """Build the stage: the questions in the order of the seed, and a model that calls a search tool.
 
-    ``asked`` asks the model, without tools; it is asked with a tool here, with the same log and prices.
+    ``asked`` asks the model without tools. The stage asks the same model with the search tool, with the same log and prices.
     """
     model = asked.chat
     if not isinstance(model, TakesTools):

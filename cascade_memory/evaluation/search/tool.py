@@ -36,16 +36,16 @@ class SearchTool(Protocol):
 
     @property
     def parameter(self) -> str:
-        """The name of the parameter, a text."""
+        """The name of the tool's one parameter, which takes a text."""
         ...
 
     @property
     def about(self) -> str:
-        """A description for rows."""
+        """A description for the rows of results."""
         ...
 
     def search(self, query: str) -> Found:
-        """Search."""
+        """Search for a text; return the result, or the reason why there is none."""
         ...
 
     def close(self) -> None:
@@ -82,7 +82,8 @@ class PassageTool:
 def schema(tool: SearchTool) -> Mapping[str, Any]:
     """Describe a tool in the form of OpenAI's chat API.
 
-    Only the names come from the tool. The rest is written here, since a server may describe its parameters in any way.
+    Only the names and the description come from the tool. The rest is written here, since a server may describe its parameters
+    in any way.
     """
     parameters = {"type": "object", "properties": {tool.parameter: {"type": "string"}}, "required": [tool.parameter]}
     return {"type": "function", "function": {"name": tool.name, "description": tool.description, "parameters": parameters}}

@@ -40,7 +40,7 @@ class Entry:
         return DTLBENCH.get(self.name)
 
     def is_there(self, data: Path) -> bool:
-        """Say whether a folder holds the files of the task; for what is asked and answered, DTLBench's will do as well."""
+        """Say whether a folder holds the files of the task; for tasks without an environment, DTLBench's files will do."""
         if self.there is not None:
             return self.there(data)
         if self.make is not None and self.published is not None and self.published.is_there(data):

@@ -1,4 +1,4 @@
-"""Tasks whose answers are compared with labels: the model sees the options, the memory sees the bare task."""
+"""Tasks whose answers are compared with labels: the model sees the options, the memory sees only the task."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Source:
 class LabelTask:
     r"""Tasks in a file of JSON lines; a reply is judged by the line's label.
 
-    The first of the sources that is there is read. Each item carries what a model is told: what to do, and the options.
+    The first of the sources whose file exists is read. Each item carries what a model is told: what to do, and the options.
 
     >>> from cascade_memory.evaluation.judging.labels import exact
     >>> about = Template(about="Route it.", options="Desks:", task="Message", form=r"Answer with \boxed{desk}.")
@@ -76,12 +76,12 @@ class LabelTask:
         return self.sources[0].template.example(solution)
 
     def answer(self, reply: str) -> str:
-        """Return the answer in a reply, which a case stores: data in one way of writing, whatever way the model chose."""
+        """Return the answer in a reply, as a case stores it: data always in the same notation, however the model wrote it."""
         found = json_in(reply) if self.answers == "data" else objects_in(reply) if self.answers == "objects" else None
         return answer_in(reply) if found is None else json.dumps(found, ensure_ascii=False, sort_keys=True)
 
 
 def _only(label: Any) -> Any:
-    """Return the only member of a list with one member, which may be written as a text: it is the label."""
+    """Return a label without the list around it, if the list has one member; the list may be written as a text."""
     listed = read_literal(label) if isinstance(label, str) and label.startswith("[") else label
     return cast("list[Any]", listed)[0] if isinstance(listed, list) and len(cast("list[Any]", listed)) == 1 else label

@@ -1,4 +1,4 @@
-"""Tasks whose right solutions are labels that recur: for these, a case with the right solution can be told by its text."""
+"""Tasks whose right solutions are labels that recur: for these, the text of a case shows whether its solution is right."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LABELLED = frozenset({"ddxplus", "mimic-iv-tlp", "banking77", "rca", "lfd"})
 
 
 def recurs(task: Task) -> bool:
-    """Say whether the right solutions of a task are labels that recur: in the catalogue by name, elsewhere by an exact judge.
+    """Say whether the right solutions of a task are labels that recur: its name is in ``LABELLED`` or its judge is ``exact``.
 
     >>> from cascade_memory.evaluation.tasks.catalogue import task_named
     >>> recurs(task_named("banking77")), recurs(task_named("spider"))

@@ -74,7 +74,7 @@ class SQLTask:
         return f"{self.instruction}\n\nThe schema of the database:\n{schema_of(database, self._queries)}"
 
     def _find(self, names: Iterable[str], source: Path) -> None:
-        """Find each database in the folder, or in one that an archive with the databases brought along."""
+        """Find each database in the folder, or at most two folders below it, since an archive may bring folders along."""
         for name in names:
             safe = glob.escape(name) if _NAME.fullmatch(name) and name.strip(".") else ""
             places = chain.from_iterable(source.glob(f"{above}{safe}/{safe}.sqlite") for above in ("", "*/", "*/*/") if safe)

@@ -20,7 +20,7 @@ _MOST_ROWS, _SHOWN_ROWS = 10_000, 2
 
 
 class TablesTask(SQLTask):
-    """Questions that a query answers. Those that change a table are left out, and so are queries that SQLite cannot run.
+    """Questions that a query answers. A question is left out if its query changes a table, or if SQLite cannot run it.
 
     A model sees the schema and two rows of the table.
     """

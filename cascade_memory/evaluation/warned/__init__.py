@@ -1,1 +1,1 @@
-"""Warnings about failures: what they are worth at the action, at the start, or as raw examples. All agents are SIMULATED."""
+"""What warnings about failures are worth: before the action, at the start, or as raw examples. All agents are SIMULATED."""

@@ -1,4 +1,4 @@
-"""What the benchmark itself knows of a run's failures. It is kept in the same way in every arm, whatever the memory does."""
+"""Keeps what the benchmark itself knows of a run's failures, in the same way in every arm, whatever the memory does."""
 
 from __future__ import annotations
 
@@ -54,13 +54,16 @@ class Book:
         )
 
     def is_meant(self, warning: FailureWarning, act: Act) -> bool:
-        """Say whether an action is the mistake of a warning."""
+        """Say whether an action is the mistake that a warning is about."""
         mistake = self._words(warning)
         step = Step(action=act.action, tool=act.tool, arguments=act.arguments or {})
         return mistake is not None and Mistake(mistake).is_repeated(Call(step))
 
     def is_contradicted(self, warning: FailureWarning, task: NDArray[np.float32], its_task: NDArray[np.float32]) -> bool:
-        """Say whether the action of a warning has worked on a task that is clearly more similar to this one than its own."""
+        """Say whether the action of a warning has worked on a task that is clearly more similar than the warning's own task.
+
+        Both are compared with the present task, ``task``; ``its_task`` is the warning's own task.
+        """
         blamed = self._words(warning)
         if blamed is None or blamed.why == "refused":
             return False
@@ -81,11 +84,11 @@ class Book:
         return [(float(cosines[i]), self._solved[i]) for i in np.argsort(-cosines, kind="stable")[:_NEAR].tolist()]
 
     def _words(self, warning: FailureWarning) -> Blame | None:
-        """Return the mistake of a warning, with the words that the memory's own check goes by."""
+        """Return the mistake of a warning, with the words by which the memory's own check recognises it."""
         return self.known.get(warning.id) or _again(warning)
 
 
 def _again(warning: FailureWarning) -> Blame | None:
-    """Blame the step of a warning once more, for its words."""
+    """Blame the step of a warning once more, to get the words of the mistake."""
     step = Step(action=warning.action, tool=warning.tool, observation=warning.happened, failed=True)
     return blamed_step(warning.query, Trajectory([step]))

@@ -1,4 +1,4 @@
-"""The agent for household games, without a list of what is allowed, and with an ear for warnings."""
+"""The agent for household games that does not know which actions are allowed, and that listens to warnings."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class HouseholdWorld:
         return self._engine.act(action)
 
     def look(self) -> str:
-        """Not used."""
+        """Return an empty text: the agent does not use this."""
         return ""
 
     def possible(self) -> list[str]:
-        """Not used: the agent does not know what is allowed."""
+        """Return no actions: the agent does not know what is allowed."""
         return []
 
     @property
@@ -63,8 +63,9 @@ class HouseholdWorld:
 class Household:
     """Plays games like ``HouseholdAgent``, with three differences.
 
-    It does not know what the game allows: a refused action costs a step. It opens what it sees to be closed. It listens. A game
-    that it solves alone it plays by the known solution, and listens there as well.
+    First, it does not know what the game allows: a refused action costs a step. Second, it opens what it sees to be closed.
+    Third, it listens to warnings. If it solves a game alone, it plays the known solution, and listens to warnings there as
+    well.
     """
 
     def __init__(self, games: Sequence[Game], *, alone: Sequence[bool], limit: int, answers: Path) -> None:
@@ -105,7 +106,7 @@ class _Listening(Player):
         self._instead: set[str] = set()
 
     def carry_out_all(self, plan: Sequence[T], do: Callable[[T], None]) -> None:
-        """Carry out a plan, and if the agent has a last resort, again from where an action was declined."""
+        """Carry out a plan; if the agent has a last resort, carry out the plan again from where an action was declined."""
         rest = from_the_declined(plan, do, self._listener)
         after_all = self._listener.last_resort()
         if after_all is not None:
@@ -163,7 +164,10 @@ class _Listening(Player):
         self._look(observation)
 
     def _own(self, action: str) -> str | None:
-        """Say an action in the words of this game: with a receptacle of this room, and the object that is held or wanted."""
+        """Put an action into the words of this game: a receptacle of this room, and the object that is held or wanted.
+
+        Return None if the room has no fitting receptacle or object.
+        """
         for way in _WAYS:
             if action.startswith(way):
                 receptacle = self._like(action.removeprefix(way))

@@ -1,4 +1,4 @@
-"""A deterministic world whose answers are kept: what was once done in it needs not be done again."""
+"""A deterministic world whose answers are kept: what was done in it once need not be done again."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ class RealWorld(Protocol):
         ...
 
     def close(self) -> None:
-        """End it."""
+        """End the world."""
         ...
 
 
 class KnownWorld:
-    """Answers from a file where it can. The real world is started, and brought to the same point, only for others.
+    """Answers from a file where it can; it starts the real world only for answers that the file does not have.
 
-    An answer depends on the task and on everything that was done since its beginning, in this order. Any number of runs share
-    the file, one after the other or at the same time.
+    The real world is then brought to the same point of the task. An answer depends on the task and on everything that was done
+    since its beginning, in this order. Any number of runs share the file, one after the other or at the same time.
     """
 
     def __init__(self, file: Path, version: str, start: Callable[[], RealWorld]) -> None:
@@ -114,7 +114,7 @@ class KnownWorld:
         return self._kept(key, ask(self._brought_here())) if answer is None else answer
 
     def _brought_here(self) -> RealWorld:
-        """Return the real world at the point that was reached; it is begun again if it is not on the way there."""
+        """Return the real world, brought to the present point of the task; begin the task again if it did something else."""
         if self._real is None:
             self._real = self._start()
         place, done = self._real_at or ("", [])

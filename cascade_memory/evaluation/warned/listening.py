@@ -1,16 +1,16 @@
-"""What an agent has been told of known mistakes, and what it does about them. Declared, and the same in every arm.
+"""What an agent does about known mistakes of which it is warned: declared here, and the same in every arm.
 
-* Before each action the agent looks whether it has been told that this action is a mistake. What it was told stays with it
-  until the task ends.
-* It does not do an action of which it has been told. If it was told what worked instead, it does that once, in the words of its
-  own task (for SQL: only if its own plan has no other query left). In any case its plan then goes on as if the world had
+* Before each action the agent checks whether it was told that this action is a mistake. It keeps what it was told until the
+  task ends.
+* It does not do an action that it was told to be a mistake. If it was told what worked instead, it does that once, in the words
+  of its own task (for SQL: only if its own plan has no other query left). In any case its plan then goes on as if the world had
   refused the action.
-* What it does at the end of its plan, if the task is not solved, is declared for the whole run (``Run.options``). ``NEVER``: it
-  gives up. ``LAST_RESORT``: once in a task, it does the first action that it has not done because of a warning after all, and
-  its plan goes on from there.
-* This also holds for tasks that it solves alone, so that a false warning can spoil them.
-* ``remembered`` is the probability with which it still thinks, at a later action, of what it was told. What it is told at an
-  action, it heeds there.
+* What it does at the end of its plan, if the task is not solved, is declared for the whole run (``Run.options``). With
+  ``NEVER``, it gives up. With ``LAST_RESORT``, it now does the first action that it left out because of a warning, and its plan
+  goes on from there; this happens once in a task.
+* All this also holds for tasks that it solves alone, so that a false warning can spoil them.
+* ``remembered`` is the probability with which it still remembers at a later action what it was told. If it is told at the
+  action itself, it always heeds that.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A known mistake, as far as the agent can read it: in which task, which action, and what worked instead."""
+    """A known mistake as the agent is told of it: the task and the action of the mistake, and what worked instead."""
 
     query: str
     action: str
@@ -48,15 +48,15 @@ class Told:
 
 
 class Ask(Protocol):
-    """Says of an action that it is a known mistake, at the moment when it is about to be done."""
+    """Says whether an action is a known mistake, at the moment when the action is about to be done."""
 
     def __call__(self, act: Act) -> Told | None:
-        """Return a warning, or None."""
+        """Return the known mistake, or None if the action is none."""
         ...
 
 
 class Listener:
-    """An agent's ear during one task.
+    """Keeps what an agent is told of known mistakes during one task, and says which of them it heeds.
 
     >>> told = Told("open the box", "open box 1", "", is_meant=lambda act: act.action == "open box 1")
     >>> listener = Listener([told])
@@ -81,7 +81,7 @@ class Listener:
         self._ask, self._remembered, self._rng = ask, remembered, np.random.default_rng([seed, 41])
 
     def before(self, act: Act) -> Told | None:
-        """Return what the agent heeds at this action: it does not do it then."""
+        """Return the known mistake for which the agent does not do this action; None if it does the action."""
         if act == self.insisted:
             return None
         found = self._remembers(act)
@@ -95,7 +95,7 @@ class Listener:
         return found
 
     def last_resort(self) -> Act | None:
-        """Return the declined action that the agent does as a last resort: at most once in a task, or None.
+        """Return the declined action that the agent does as a last resort, at most once in a task; None if there is none.
 
         >>> listener = Listener([Told("", "jump", "", is_meant=lambda act: act.action == "jump")], heeds=LAST_RESORT)
         >>> listener.before(Act("jump")) is None, listener.last_resort(), listener.before(Act("jump")) is None
@@ -114,7 +114,7 @@ class Listener:
 
 
 def from_the_declined(plan: Sequence[T], do: Callable[[T], None], listener: Listener) -> Sequence[T]:
-    """Carry out a plan; return its part that begins where an action was declined first.
+    """Carry out a plan; return the part of the plan that begins where an action was first declined.
 
     >>> listener = Listener([Told("", "jump", "", is_meant=lambda act: act.action == "jump")])
     >>> from_the_declined(["walk", "jump", "run"], lambda one: print(one, listener.before(Act(one)) is None), listener)

@@ -1,4 +1,4 @@
-"""The picture of the warnings: how far each arm is from the one without, on each stream."""
+"""The picture of the warnings: how far each arm is from the arm without warnings, on each stream."""
 
 from __future__ import annotations
 
@@ -57,5 +57,5 @@ def _draw(rows: Sequence[Row], streams: Sequence[str], arms: Sequence[str], meas
 
 
 def _stream(row: Row) -> str:
-    """Name a stream with what its agent does at the end of its plan, unless that is nothing."""
+    """Name a stream; add what its agent does at the end of its plan, unless it gives up there."""
     return f"{row['task']}, {row['heeds']}" if row.get("heeds", NEVER) != NEVER else str(row["task"])

@@ -1,4 +1,4 @@
-"""The plan of the warnings: each arm on each stream, in the same orders of the tasks."""
+"""The plan of the benchmark of warnings: each arm on each stream, in the same orders of the tasks."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ SEEDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """What becomes of failures: ``shown`` of them at the start, warnings at the action, or failures among the cases.
+    """What becomes of failures: ``shown`` warnings at the start, warnings at the action, or failures among the cases.
 
-    ``remembered`` is the probability with which an agent still thinks of what it was told earlier in the task.
+    ``remembered`` is the probability with which an agent still remembers what it was told earlier in the task.
     """
 
     shown: int = 0

@@ -24,7 +24,10 @@ from cascade_memory.ports import Embedder
 
 
 def memory_of(arm: Arm, embedder: Embedder) -> Memory:
-    """Create the memory of an arm, in RAM. Only the arms that show warnings have any; one has the failures as cases."""
+    """Create the memory of an arm, in RAM.
+
+    It keeps warnings only in the arms that show them; in one arm it keeps failures as cases.
+    """
     retain_at = 0.0 if arm.among_cases else 1.0
     warnings = arm.shown > 0 or arm.at_the_action
     return CascadeMemory(embedder=embedder, learn="inline", deadline=None, warnings=warnings, retain_at=retain_at)
@@ -33,11 +36,11 @@ def memory_of(arm: Arm, embedder: Embedder) -> Memory:
 def listener_of(
     arm: Arm, memory: Memory, book: Book, query: str, episode_id: str, embedder: Embedder, *, seed: int, heeds: str = NEVER
 ) -> Listener:
-    """Return the ear of an agent that begins a task.
+    """Return the listener of an agent that begins a task.
 
-    At the start it is shown the nearest warnings, after the sieve of a check: not those at what has worked on a task that is
-    clearly more similar. The rule of places cannot be part of this sieve: a call names its place, and at the start there is no
-    call yet.
+    At the start the agent is shown the nearest warnings. As in a check, a warning is left out if its action has worked on a
+    task that is clearly more similar to this one than the warning's own task. A check also compares places, which cannot be
+    done here: a call names its place, and at the start there is no call yet.
     """
     found = memory.warnings.all(near=query) if arm.shown else []
     active = [one for one in found if one.state == "active"]
@@ -64,13 +67,14 @@ def _told(warning: FailureWarning, book: Book) -> Told:
 
 
 def play(run: Run, folders: Folders) -> dict[str, Any]:
-    """Play a run and return its row; ``method`` is the arm. Except for the times, the row is the same whenever it is played.
+    """Play a run and return its row; ``method`` is the arm. Except for the times, every play of a run gives the same row.
 
-    ``success``, ``blamed``, ``repeated``, ``again`` and ``alone`` have a character per task, in the order of play: whether it
-    was solved, whether a step of the failed attempt is blamed, whether that was a known mistake when the task began, whether
-    any known mistake was made again, and whether the agent knows the solution without a case. ``heeded``, ``refused`` and
-    ``steps`` count for each task the warnings that the agent heeded, the actions that the world refused, and all actions.
-    ``heeds`` says whether it does what it was warned of as its last resort, and ``insisted`` in which tasks it did.
+    ``success``, ``blamed``, ``repeated``, ``again`` and ``alone`` have a character per task, in the order of play: whether the
+    task was solved, whether a step of the failed attempt is blamed, whether the blamed step was a known mistake when the task
+    began, whether any known mistake was made again, and whether the agent knows the solution without a case. ``heeded``,
+    ``refused`` and ``steps`` count for each task the warnings that the agent heeded, the actions that the world refused, and
+    all actions. ``heeds`` says whether the agent does, as its last resort, an action that it was warned of. ``insisted`` has a
+    character per task: whether the agent did so there.
     """
     heeds = heeds_of(run.options)
     arm = ARMS.get(run.method)

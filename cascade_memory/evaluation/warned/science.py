@@ -1,4 +1,4 @@
-"""The agent for ScienceWorld, for which a refused action costs a step, and with an ear for warnings."""
+"""The agent for ScienceWorld that listens to warnings, and for which a refused action costs a step."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class RealScienceWorld(ScienceWorld):
 class Science:
     """Replays a recalled experiment like ``ScienceAgent`` at full strength, with two differences.
 
-    An action that the world does not know costs a step. The agent listens. A task that it solves alone it plays by the known
-    solution, and listens there as well.
+    First, an action that the world does not know costs a step. Second, the agent listens to warnings. If it solves a task
+    alone, it plays the known solution, and listens to warnings there as well.
     """
 
     def __init__(self, tasks: Sequence[ScienceTask], *, alone: Sequence[bool], embedder: Embedder, answers: Path) -> None:
@@ -89,7 +89,7 @@ class _Listening(Replay):
         return Trajectory(self._steps) if self._steps else None
 
     def _carry_out(self, plan: Sequence[T], do: Callable[[T], object], *, wait: bool) -> None:
-        """Carry out a plan, and if the agent has a last resort, again from where an action was declined."""
+        """Carry out a plan; if the agent has a last resort, carry out the plan again from where an action was declined."""
 
         def do_unless_ended(one: T) -> None:
             if not self._ended:

@@ -1,4 +1,4 @@
-"""The agent for text to SQL, whose queries are steps, and with an ear for warnings."""
+"""The agent for text to SQL that listens to warnings; each of its queries is a step."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ TOOL = "sql"
 
 
 class SQL:
-    """Adapts a recalled query like ``SQLAgent`` at full strength; each query that it runs is a step, and it listens.
+    """Adapts a recalled query like ``SQLAgent`` at full strength, and listens to warnings; each query that it runs is a step.
 
-    First it runs the query with the values of its own question, and only if the database refuses that, one with other tables
-    and columns: the first query that runs is its answer. It leaves out those of which it has been told. If none is left that
-    runs, it runs what it was told to have worked, adapted to its own question; and if that does not run, its last resort.
+    First it runs the recalled query with the values of its own question. Only if the database refuses this query, it runs one
+    with other tables and columns. The first query that runs is its answer. It leaves out queries that it was told to be
+    mistakes. If no query is left that runs, it runs the query that it was told to have worked, adapted to its own question. If
+    that fails too, it runs its last resort, if it has one.
     """
 
     def __init__(self, agent: SQLAgent, *, alone: Sequence[bool]) -> None:
@@ -87,7 +88,7 @@ def _arguments(sql: str, item: Item) -> dict[str, str]:
 
 
 def sql_in(action: str) -> str:
-    """Return the query of a call in words; a text that is no such call is a query itself.
+    """Return the query in a call that is written as text; any other text is taken as the query itself.
 
     >>> sql_in('sql({"query": "SELECT 1"})'), sql_in("SELECT 2")
     ('SELECT 1', 'SELECT 2')

@@ -29,7 +29,7 @@ class Agent(Protocol):
         ...
 
     def close(self) -> None:
-        """End what it has started."""
+        """End what the agent has started."""
         ...
 
 

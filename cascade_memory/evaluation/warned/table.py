@@ -26,10 +26,10 @@ MEASURES = {"repeated": "failures that repeat a known one, %", "success": "tasks
 
 
 def measured(row: Mapping[str, Any]) -> dict[str, float]:
-    """Compute what is compared of one run: shares in percent, and the mean number of steps.
+    """Compute the measures by which runs are compared: shares in percent, and the mean number of steps.
 
     ``repeated`` is the share of the failures whose blamed step was a known mistake, ``again`` the share of all tasks in which a
-    known mistake was made at any step, and ``spoiled`` the share of the tasks that the agent solves alone, and yet has failed.
+    known mistake was made at any step, and ``spoiled`` the share of failures among the tasks that the agent solves alone.
 
     >>> row = {"success": "1100", "repeated": "0001", "again": "0101", "alone": "1010", "steps": [1, 2, 3, 4]}
     >>> {name: round(value) for name, value in measured(row).items()}
@@ -47,7 +47,7 @@ def measured(row: Mapping[str, Any]) -> dict[str, float]:
 
 
 def differences(rows: Sequence[Row], arm: str, measure: str) -> list[float]:
-    """Compute by how much an arm is above the arm without warnings, for each order of one stream that has both."""
+    """Compute by how much an arm is above the arm without warnings, for each order of one stream that both arms have played."""
     found = {(row["method"], row["seed"]): measured(row)[measure] for row in rows if row["method"] in (arm, NOTHING)}
     seeds = sorted({seed for _, seed in found})
     return [found[arm, seed] - found[NOTHING, seed] for seed in seeds if (arm, seed) in found and (NOTHING, seed) in found]

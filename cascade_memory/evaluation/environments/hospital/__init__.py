@@ -1,1 +1,1 @@
-"""Questions about patients, which are answered by code over a database of health records: the paper's, or one of our own."""
+"""Questions about patients, answered by code over a database of health records: the paper's, or our invented one."""

@@ -1,4 +1,4 @@
-"""The questions about our hospital, with answers that queries of our own compute, and those of a file in DTLBench's layout."""
+"""The questions about our hospital, whose answers our own queries compute, and questions from a file in DTLBench's layout."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _DATABASES = (
 
 
 def mimic_files(data: Path) -> MimicFiles:
-    """Find the files; say what is missing if they are not there."""
+    """Find the files in a folder of data; if any is missing, the error says which."""
     found = [next((data / name for name in names if (data / name).is_file()), None) for names in (_QUESTIONS, _DATABASES)]
     questions, database = found
     if questions is None or database is None:

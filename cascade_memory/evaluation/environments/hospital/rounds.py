@@ -36,8 +36,8 @@ _MOST_FIELD, _MOST_TRAJECTORY = 4_000, 20_000  # characters that a case keeps; w
 def play_rounds(write: Callable[[Ran | None], str], run: Callable[[str], Ran], label: str) -> Attempt:
     """Let ``write`` write code until it runs without error, at most five times, and judge the answer by the label.
 
-    ``write`` gets what became of its last code; None at first. The attempt's number of steps is its number of rounds, and the
-    case holds the code of every round with what came of it.
+    ``write`` gets the result of its last code, or None in the first round. The attempt's number of steps is its number of
+    rounds, and its answer holds the code of every round with the result.
 
     >>> said = iter([Ran(False, "NameError: ..."), Ran(True, "42")])
     >>> attempt = play_rounds(lambda last: "answer = 6 * 7" if last else "answer = x", lambda code: next(said), "42")

@@ -32,7 +32,7 @@ PATIENTS, SEED = 120, 2105
 
 
 def build_hospital(path: Path, *, patients: int = PATIENTS, seed: int = SEED) -> Path:
-    """Write the database, unless it is there; it appears at once and whole."""
+    """Write the database, unless its file exists; the file appears only once it is complete."""
     if path.exists():
         return path
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The kinds of questions about our hospital: wordings, the query that answers them, and code that does so with the tools."""
+"""Kinds of questions about our hospital: wordings, the query that gives the answer, and code that gets it with the tools."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from string import Template
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of question. ``$slots`` stand for its values.
+    """One kind of question. Its texts have slots, such as ``$patient``, that are filled with values.
 
-    ``slots`` is a query whose columns are the values of possible questions, named as the slots are. The answer is the first
-    value of ``sql``; ``code`` is never used to compute it.
+    ``slots`` is a query: each of its rows has the values of one possible question, in columns that are named as the slots are.
+    The answer is the first value that the query ``sql`` returns; ``code`` is never used to compute it.
     """
 
     name: str
@@ -21,15 +21,15 @@ class Kind:
     code: str
 
     def question(self, wording: int, values: dict[str, str]) -> str:
-        """Write a question."""
+        """Write a question with these values."""
         return Template(self.wordings[wording % len(self.wordings)]).substitute(values)
 
     def query(self, values: dict[str, str]) -> str:
-        """Write the query for its answer."""
+        """Write the query that computes the answer."""
         return Template(self.sql).substitute({name: value.replace("'", "''") for name, value in values.items()})
 
     def script(self, values: dict[str, str]) -> str:
-        """Write the code that answers it with the tools."""
+        """Write the code that answers the question with the tools."""
         return Template(self.code).substitute(values)
 
 

@@ -180,7 +180,7 @@ class Tools:
         return [row[0] for row in self._database.rows(f'SELECT "{column}" FROM ({selection.sql})')]
 
     def sql(self, query: object) -> list[Row]:
-        """Run a query. ``current_time`` in it is the present of the records."""
+        """Run a query. ``current_time`` in the query stands for the present time in the records."""
         text = _text(query, "SQLInterpreter needs a query as text")
         written = _QUOTED_OR_NOW.sub(lambda found: found[0] if found[0][0] in "'\"" else quoted(NOW), text)
         try:
@@ -189,7 +189,7 @@ class Tools:
             raise ToolFailed(f"SQLInterpreter: {failed}") from None
 
     def calendar(self, duration: object) -> str:
-        """Return the present of the records, moved by a duration such as "-1 year"."""
+        """Return the present time in the records, moved by a duration such as "-1 year"."""
         text = _text(duration, "Calendar needs a duration as text")
         try:
             found = self._database.rows(f"SELECT datetime({quoted(NOW)}, {quoted(text)})")[0][0]

@@ -1,4 +1,4 @@
-"""What the patients of our hospital may have, get and be measured for; the numbers are invented."""
+"""The diagnoses, procedures, drugs and measurements that occur in our hospital; the numbers are invented."""
 
 from __future__ import annotations
 

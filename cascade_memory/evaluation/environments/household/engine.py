@@ -50,7 +50,7 @@ def _joins_names(node: ast.expr) -> bool:
 
 
 def guard(texts: Any) -> None:
-    """Make the engine's module of texts refuse every other expression at the moment when it would be evaluated."""
+    """Make the engine's module of texts refuse an expression that is not harmless, at the moment when it would be evaluated."""
     symbol = getattr(texts, "EvalSymbol", None)
     if symbol is None or not hasattr(symbol, "derive"):
         raise InvalidInput("how this version of textworld evaluates texts is not known to be safe: install textworld 1.7")
@@ -164,7 +164,7 @@ class Engine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
+        """Close the engine."""
         self.close()
 
 
@@ -208,10 +208,10 @@ def _guard() -> None:
 
 @cache  # once in a process
 def _hasten() -> None:
-    """Make the engine cache what it has translated and parsed, which takes four fifths of the time of a game.
+    """Make the engine cache what it has translated and parsed: these two steps take four fifths of the time of a game.
 
-    It translates a game twice when it is loaded and again when it begins, and parses the same few sentences at every step. If a
-    later version of the engine lacks these functions, nothing is cached.
+    The engine translates a game twice when the game is loaded and again when it begins, and parses the same few sentences at
+    every step. If a later version of the engine lacks the functions for these steps, nothing is cached.
     """
     planner, texts = _module("fast_downward"), _module("textworld.envs.pddl.textgen")
     translate, parse = getattr(planner, "pddl2sas", None), getattr(texts, "_parse_and_convert", None)

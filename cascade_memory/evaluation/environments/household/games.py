@@ -1,4 +1,4 @@
-"""Generates games. Each depends only on the seed and its number; it is solved, and kept only if its solution wins."""
+"""Generates games. Each depends only on the seed and its number, and has a solution that was played and wins."""
 
 from __future__ import annotations
 

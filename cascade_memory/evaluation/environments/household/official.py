@@ -48,8 +48,8 @@ def folder_of_games(data: Path) -> Path | None:
 def official_games(data: Path) -> list[OfficialGame] | None:
     """List the games of the stream, the unseen ones last; None if there is no folder of games.
 
-    They are those of the published stream in its order if the folder of data holds it. Otherwise they are drawn from the folder
-    as the paper did it: at random from the split "train", and all of "valid_unseen".
+    If the folder of data holds the published stream, these are its games in its order. Otherwise they are drawn from the folder
+    of games as in the paper: at random from the split "train", and all of "valid_unseen".
     """
     folder = folder_of_games(data)
     published = data / PUBLISHED
@@ -83,8 +83,8 @@ class OfficialStream:
     def read(cls, found: Sequence[OfficialGame], texts: Path, *, limit: int | None = None) -> OfficialStream:
         """Take the first games, and read the texts at their beginning where the published stream does not say them.
 
-        Texts that were read are kept in the file ``texts``. With a limit, unseen games keep their share, and there is at least
-        one of them if there are two games. Games that ALFWorld itself marks as unsolvable are left out.
+        Texts that were read are kept in the file ``texts``. With a limit, unseen games keep their share; if it is 2 or more, at
+        least one game is unseen. Of the games whose text is read, those that ALFWorld marks as unsolvable are left out.
         """
         seen, unseen = ([game for game in found if game.unseen is which] for which in (False, True))
         last = _share(len(seen), len(unseen), limit)
@@ -95,7 +95,7 @@ class OfficialStream:
 
 
 def _share(seen: int, unseen: int, limit: int | None) -> int:
-    """Return how many of so many tasks are unseen.
+    """Return how many of ``limit`` games should be unseen ones.
 
     >>> [_share(1866, 134, limit) for limit in (1, 2, 100, 5000)]
     [0, 1, 7, 134]
@@ -122,7 +122,7 @@ class _Texts:
         self._engine: Engine | None = None
 
     def game(self, one: OfficialGame) -> Game | None:
-        """Return a game that can be played; None if it is marked as unsolvable."""
+        """Return a game that can be played; None if its text must be read and its file marks it as unsolvable."""
         text = one.query if one.query is not None else self._text(one.file)
         return None if text is None else Game(text, one.file, (), one.kind)
 

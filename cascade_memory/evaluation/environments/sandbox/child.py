@@ -1,4 +1,4 @@
-"""The process in which one script runs: it reads the script, raises the walls, interprets, answers and ends."""
+"""The process in which one script runs: it reads the script, sets its own limits, interprets the script, answers and ends."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def outcome(code: str, tools: Sequence[str]) -> dict[str, str]:
 
 
 def _use(name: str, /, *args: Any, **named: Any) -> Any:
-    """Ask the process outside to use a tool. Arguments with names count in the order in which they are written."""
+    """Ask the parent process to use a tool. Keyword arguments are passed by position, in the order in which they stand."""
     _write(json.dumps({"call": name, "args": [_packed(one) for one in (*args, *named.values())]}))
     reply = json.loads(sys.stdin.buffer.readline())
     if "error" in reply:

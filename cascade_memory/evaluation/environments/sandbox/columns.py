@@ -27,7 +27,7 @@ def median(values: Iterable[Any]) -> Any:
 
 
 class Column(list[Any]):
-    """The values of a column: a list that also knows what a series of pandas knows."""
+    """The values of a column: a list that also has methods of a pandas series."""
 
     @property
     def values(self) -> Column:
@@ -50,7 +50,7 @@ class Column(list[Any]):
         return not len(self)
 
     def __getitem__(self, at: Any) -> Any:
-        """Return a value, some in a row, or those where a mask is true."""
+        """Return one value, the values of a slice, or those where a mask is true."""
         if isinstance(at, Mask):
             return type(self)(value for value, chosen in zip(self, at, strict=True) if chosen)
         return type(self)(list.__getitem__(self, at)) if isinstance(at, slice) else list.__getitem__(self, at)
@@ -125,13 +125,13 @@ class Column(list[Any]):
     isnull = isna
 
     def notna(self) -> Mask:
-        """Say of each value whether it is there."""
+        """Say of each value whether it is not missing."""
         return Mask(one is not None for one in self)
 
     notnull = notna
 
     def dropna(self) -> Column:
-        """Return the values that are there."""
+        """Return the values that are not missing."""
         return Column(self._known())
 
     def astype(self, kind: Any) -> Column:
@@ -146,16 +146,16 @@ class Column(list[Any]):
     map = apply
 
     def sum(self) -> Any:
-        """Add the values that are there."""
+        """Add the values that are not missing."""
         return sum(self._known())
 
     def mean(self) -> float:
-        """Compute the mean of the values that are there."""
+        """Compute the mean of the values that are not missing."""
         known = self._known()
         return mean(known) if known else math.nan
 
     def median(self) -> Any:
-        """Compute the median of the values that are there."""
+        """Compute the median of the values that are not missing."""
         known = self._known()
         return median(known) if known else math.nan
 
@@ -168,7 +168,7 @@ class Column(list[Any]):
         return min(self._known(), default=math.nan)
 
     def count(self, value: Any = None) -> int:
-        """Count the values that are there; as with a list, or those that equal one."""
+        """Count the values that are not missing or, as a list does, those that equal ``value``."""
         return len(self._known()) if value is None else list.count(self, value)
 
     def head(self, n: int = 5) -> Column:
@@ -195,27 +195,27 @@ class Mask(Column):
     """Whether a condition is true, for each row."""
 
     def __and__(self, other: Any) -> Mask:
-        """Say where both are true."""
+        """Say for which rows both masks are true."""
         return Mask(one and two for one, two in zip(self, other, strict=True))
 
     def __or__(self, other: Any) -> Mask:
-        """Say where one of them is true."""
+        """Say for which rows at least one of the masks is true."""
         return Mask(one or two for one, two in zip(self, other, strict=True))
 
     def __invert__(self) -> Mask:
-        """Say where it is false."""
+        """Say for which rows the condition is false."""
         return Mask(not one for one in self)
 
     def __bool__(self) -> bool:
-        """Refuse: it has a truth for each row."""
+        """Raise an error, since a mask has one truth value for each row."""
         raise ValueError("a condition over a column has a truth for each row: use .any() or .all(), or table[condition]")
 
     def any(self) -> bool:
-        """Say whether it is true for any row."""
+        """Say whether the condition is true for any row."""
         return any(list(self))
 
     def all(self) -> bool:
-        """Say whether it is true for all rows."""
+        """Say whether the condition is true for all rows."""
         return all(list(self))
 
 
@@ -257,7 +257,7 @@ class Series(Column):
 
 
 class Texts:
-    """What a column of texts can do, behind ``.str``."""
+    """The methods of a column of texts, behind ``.str``."""
 
     def __init__(self, column: Column) -> None:
         self._column = column
@@ -271,13 +271,13 @@ class Texts:
         return Column(None if one is None else str(one).strip() for one in self._column)
 
     def contains(self, part: str, case: bool = True, na: Any = False, regex: bool = False) -> Mask:
-        """Say of each text whether it has a part; patterns are not looked for."""
+        """Say of each text whether it contains ``part``, which is never read as a pattern."""
         del na, regex
         wanted = part if case else part.lower()
         return Mask(one is not None and wanted in (str(one) if case else str(one).lower()) for one in self._column)
 
     def startswith(self, part: str) -> Mask:
-        """Say of each text whether it begins so."""
+        """Say of each text whether it begins with ``part``."""
         return Mask(one is not None and str(one).startswith(part) for one in self._column)
 
 

@@ -146,7 +146,7 @@ class Expressions:
         return Function(name, parameters, defaults, keyword_defaults, scope, body, self.depth)
 
     def assign(self, target: ast.AST, value: Any, scope: Scope) -> None:
-        """Give a name, an item or several of them a value. Attributes cannot be set."""
+        """Assign a value to a name or an item, or unpack it into several of them. Attributes cannot be set."""
         if isinstance(target, ast.Name):
             scope.set(target.id, value)
         elif isinstance(target, ast.Subscript):

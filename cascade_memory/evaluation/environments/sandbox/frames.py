@@ -1,4 +1,4 @@
-"""Tables of the database, with the methods of a pandas frame that models write most: the authors' tools return such frames."""
+"""Tables of the database, with the pandas methods that models use most, since the authors' own tools return pandas frames."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ class Row(dict[str, Any]):
 
 
 class Table:
-    """A table of the database, or some of its rows. The rows stay outside; a script has only a number that names them.
+    """A table of the database, or some of its rows; the rows themselves stay outside the script's process.
 
-    What pandas would do with the rows is done here, with the columns that it needs.
+    The script has only a number that identifies the table. What pandas would do with the rows is done here, with the columns
+    that this needs.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class Table:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it has all rows of the table outside; tools take no other one."""
+        """Whether this has all rows of the table outside; tools accept no selection of rows."""
         return self._places is None
 
     def __len__(self) -> int:
@@ -69,7 +70,7 @@ class Table:
 
     @property
     def loc(self) -> _Conditions:
-        """Rows by a condition, and a column."""
+        """Rows by a condition or by their places, and optionally one column of them."""
         return _Conditions(self)
 
     def head(self, n: int = 5) -> Table:
@@ -101,7 +102,7 @@ class Table:
         return iter(list(enumerate(self.rows())))
 
     def to_dict(self, orient: str = "list") -> Any:
-        """Return lists by column, or with "records" the rows."""
+        """Return a list of values for each column; with "records", return the rows."""
         return self.rows() if orient == "records" else {name: list(self[name]) for name in self.columns}
 
     def groupby(self, name: str) -> _Groups:
@@ -151,7 +152,7 @@ _OF_GROUPS = "count sum mean max min nunique"
 
 
 class _Groups:
-    """Rows in groups: by group, the numbers of a column are put together."""
+    """Rows in groups; its methods compute one value for each group, such as the sum of a column."""
 
     def __init__(self, table: Table, name: str, of: str | None = None) -> None:
         self._table, self._name, self._of = table, name, of
@@ -164,7 +165,7 @@ class _Groups:
         return self._each(len)
 
     def __getattr__(self, name: str) -> Callable[[], Series]:
-        """Put the values of each group together as the column's method of this name does."""
+        """Return a method that applies the method of this name of ``Column`` to the values of each group."""
         if name not in _OF_GROUPS.split():
             raise AttributeError(name)
         return lambda: self._each(operator.methodcaller(name))

@@ -72,7 +72,7 @@ class Function:
 
 
 class _Nothing:
-    """Stands for a keyword-only parameter without a default."""
+    """Stands for the default of a keyword-only parameter that has none."""
 
 
 _NOTHING = _Nothing()

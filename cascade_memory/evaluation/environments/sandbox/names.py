@@ -55,12 +55,12 @@ class Printed:
         self.text = ""
 
     def __call__(self, *values: Any, sep: str = " ", end: str = "\n") -> None:
-        """Print."""
+        """Add the values to the text, as ``print`` would write them."""
         self.text = (self.text + sep.join(map(str, values)) + end)[:_MOST_PRINTED]
 
 
 def _checked(name: str, function: Callable[..., Any], most: int) -> Callable[..., Any]:
-    """Let a function of whole numbers refuse large ones, which would take for ever."""
+    """Make a function of whole numbers refuse large numbers, which would take too long."""
 
     def run(*numbers: Any) -> Any:
         if any(isinstance(one, int) and abs(one) > most for one in numbers):

@@ -44,9 +44,9 @@ class Ran:
 
 
 class Sandbox:
-    """Runs scripts in a small part of Python, each in a new process without files, network and further processes.
+    """Runs scripts in a small part of Python, each in a new process without access to files, network or further processes.
 
-    A script stores its result in the variable ``answer``. Tools run in this process, so they must check their arguments.
+    A script stores its result in the variable ``answer``. Tools run in the calling process, so they must check their arguments.
 
     >>> Sandbox().run("answer = double(21)", {"double": lambda n: 2 * n})
     Ran(succeeded=True, text='42')
@@ -107,7 +107,7 @@ class Sandbox:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill the process with everything in its session. It was not waited for yet, so its number is still its own."""
+    """Kill the process with everything in its session. It was not waited for yet, so no other process can have its id."""
     if process.returncode is not None:
         return
     if os.name == "posix":
@@ -124,7 +124,7 @@ def _send(process: subprocess.Popen[bytes], message: Mapping[str, Any]) -> None:
 
 
 def _received(process: subprocess.Popen[bytes]) -> dict[str, Any]:
-    """Read one message; whatever is not one counts as a crash, since the process may have been taken over."""
+    """Read one message; anything else counts as a crash, since the script may have taken over the process."""
     assert process.stdout is not None
     line = process.stdout.readline(_MOST_LINE)
     try:

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Scope:
-    """Names and their values; a name that is not here is looked up outside, and at last among the given ones."""
+    """Names and their values; a missing name is looked up in the outer scopes, and at last among the given names."""
 
     def __init__(self, outer: Scope | None = None, given: Mapping[str, Any] | None = None) -> None:
         self.names: dict[str, Any] = {}
@@ -44,7 +44,7 @@ class Scope:
         self._elsewhere[name] = scope
 
     def declare_nonlocal(self, name: str) -> None:
-        """Let assignments to a name go to the scope outside that has it."""
+        """Let assignments to a name go to the nearest outer scope that has the name."""
         scope = self._outer
         while scope is not None and name not in scope.names:
             scope = scope._outer

@@ -1,4 +1,4 @@
-"""Reads a script, and refuses what the interpreter does not know before anything runs."""
+"""Reads a script and, before anything runs, refuses what the interpreter does not know."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CONSTANTS = (str, int, float, bool, type(None))
 
 
 class Refused(Exception):
-    """A script uses something that is not part of the small Python here."""
+    """A script uses something that is not in the small part of Python that the sandbox runs."""
 
 
 def read_script(code: str) -> ast.Module:

@@ -36,7 +36,10 @@ class _Program(ctypes.Structure):
 
 
 def forbid_system_calls() -> bool:
-    """Install the filter; return whether it stands. It cannot be removed, and needs no privileges."""
+    """Install a filter that allows only a few system calls; return whether it is in force.
+
+    The filter cannot be removed, and installing it needs no privileges.
+    """
     if not sys.platform.startswith("linux") or os.uname().machine not in _ALLOWED or sys.maxsize < 1 << 32:
         return False
     machine, allowed = _ALLOWED[os.uname().machine]
@@ -65,7 +68,7 @@ _HARMLESS = frozenset({"compile"})  # the only audited event of reading and runn
 
 
 def raise_walls(*, seconds: float, megabytes: int) -> list[str]:
-    """Set every limit that this system has; return the names of those that stand. None of them can be taken back."""
+    """Set every limit that this system has; return the names of those in force. None of them can be taken back."""
     with contextlib.suppress(OSError):
         os.closerange(3, 4096)
     standing = [*_resources(int(seconds) + 1, megabytes << 20)]

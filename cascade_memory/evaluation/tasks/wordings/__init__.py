@@ -1,1 +1,1 @@
-"""What a model is told about each of the paper's tasks that are asked and answered: in our words, with the paper's content."""
+"""What a model is told about each of the paper's tasks without an environment: in our words, with the paper's content."""
