@@ -85,7 +85,7 @@ class Adapter(SaysWhatToPass, Nouns):
 
     @property
     def cases(self) -> Cases:
-        """What is stored: to list, search, pin and hide."""
+        """The stored cases: to list, search, pin and hide."""
         return self._after_runs().cases
 
     @property

@@ -12,7 +12,7 @@ from mcp.server.stdio import stdio_server
 
 from cascade_memory import CascadeMemory
 from cascade_memory.mcp_server import Guard, http_app
-from cascade_memory.mcp_server.serve import converse
+from cascade_memory.mcp_server.lines import converse
 
 Ask: TypeAlias = Callable[[bytes], Awaitable[bytes]]
 

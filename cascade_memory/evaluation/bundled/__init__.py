@@ -14,7 +14,7 @@ DIFFERS = {"banking77": "a sample of 2,000 messages, which comes with the packag
 
 
 def bundled_data() -> Path:
-    """Return the folder with the streams that come with the package, as ``--data`` takes one.
+    """Return the folder with the streams that come with the package; it can be given to ``--data``.
 
     >>> (bundled_data() / "banking77.jsonl").is_file()
     True
@@ -26,7 +26,7 @@ def bundled_tasks(limit: int | None = None) -> list[Item]:
     """Return real tasks: messages of customers of a bank (``query``), each with the right one of 77 intents (``solution``).
 
     Args:
-        limit: Only the first ones; by default all 2,000. Their order is random, and always the same.
+        limit: How many tasks to return, from the first on; by default all 2,000. Their order is random, and always the same.
 
     >>> first, second = bundled_tasks(limit=2)
     >>> first.query, first.solution

@@ -48,7 +48,7 @@ def convert(name: str, source: Path, out: Path, rows: int | None = None) -> dict
     Args:
         name: A task of the catalogue.
         source: The folder with the files that its converter reads.
-        out: The folder of data, made if need be. Files that are there already are not replaced.
+        out: The folder of data, made if need be. It is an error if one of the files exists already.
         rows: How many rows to draw; by default as many as the paper plays, or all that there are.
     """
     converter = CONVERTERS.get(name)

@@ -1,4 +1,4 @@
-"""Banking77: what customers of a bank ask, and one of 77 intents."""
+"""Banking77: messages of customers of a bank, each with one of 77 intents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _FOLDER = "banking_data"
 
 
 def convert(source: Path, count: int) -> Converted:
-    """Draw messages from both splits; in the names of intents, spaces stand for underscores, so that a model reads words."""
+    """Draw messages from both splits; in the names of intents, underscores become spaces, so that a model reads words."""
     rows: list[Row] = []
     for split in ("train", "test"):
         name = f"{split}.csv"

@@ -39,7 +39,7 @@ def words_of(text: str) -> str:
 
 
 def drawn(rows: Sequence[Row], count: int) -> list[Row]:
-    """Draw rows by their ``split`` and ``orig_index`` alone: the same ones in the same order, on every machine.
+    """Draw rows by a hash of ``split`` and ``orig_index``: every machine draws the same rows in the same order.
 
     >>> [row["orig_index"] for row in drawn([{"orig_index": i} for i in range(5)], 3)]
     [4, 3, 1]
@@ -52,7 +52,7 @@ def drawn(rows: Sequence[Row], count: int) -> list[Row]:
 
 
 def text_of(source: Path, *names: str) -> str:
-    """Read the first of these files of a source that is there, as UTF-8."""
+    """Read, as UTF-8, the first of these files that exists in the folder of the source."""
     path = next((source / name for name in names if (source / name).is_file()), source / names[0])
     try:
         if path.stat().st_size > _MOST_BYTES:
@@ -81,7 +81,7 @@ def table_of(source: Path, columns: Sequence[str], *names: str) -> list[dict[str
 
 
 def json_of(source: Path, name: str, kind: type, what: str) -> Any:
-    """Read a file of JSON whose outermost value is of a kind."""
+    """Read a JSON file whose outermost value is of the type ``kind``."""
     try:
         found = json.loads(text_of(source, name))
     except (ValueError, RecursionError) as error:

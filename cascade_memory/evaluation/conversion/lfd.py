@@ -1,4 +1,4 @@
-"""A stand-in for the faults of the paper: 2,000 lines of the log of a supercomputer (BGL), and the category of each alert."""
+"""A stand-in for the paper's data on faults in a log: 2,000 lines of a supercomputer's log (BGL), each with its category."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _COLUMNS = ("LineId", "Label", "Date", "Node", "Type", "Component", "Level", "Co
 
 
 def convert(source: Path, count: int) -> Converted:
-    """Take the first lines, in the order of the log; "-" marks a line that is no alert."""
+    """Take the first lines, in the order of the log; a line that is no alert (marked "-") has the label "normal"."""
     rows: list[Row] = []
     for line in table_of(source, _COLUMNS, f"BGL/{_FILE}", _FILE)[:count]:
         said = words_of(" ".join(line[name] for name in ("Date", "Node", "Type", "Component", "Level", "Content")))

@@ -1,4 +1,4 @@
-"""A stand-in for the alarms of the paper: messages of network devices, and the module that sends them."""
+"""A stand-in for the paper's data on alarms: messages of network devices, each with the module that sent it."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def convert(source: Path, count: int) -> Converted:
 
 
 def _decisions(text: str) -> dict[str, str]:
-    """Read the sentiments by their entities; nothing if the whole text cannot be read.
+    """Read the sentiment of each entity; an empty dictionary if any part of the text cannot be read.
 
     >>> _decisions("{'Sebi': 'neutral', 'Osian's Art Fund': 'positive'}")
     {'Sebi': 'neutral', "Osian's Art Fund": 'positive'}

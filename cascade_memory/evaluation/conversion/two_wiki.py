@@ -12,7 +12,7 @@ _FILE = "dev.json"
 
 
 def convert(source: Path, count: int) -> Converted:
-    """Draw questions; the passages are those that come with them, which are about ten for a question."""
+    """Draw questions, and collect the passages that come with them, about ten for each question."""
     questions: list[Row] = []
     for index, one in enumerate(json_of(source, _FILE, list, "a list of questions")):
         if not isinstance(one, dict) or not all(isinstance(one.get(name), str) for name in ("question", "answer")):

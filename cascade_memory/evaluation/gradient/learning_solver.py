@@ -69,7 +69,7 @@ class LearningSolver:
         return max(known, default=None)
 
     def account(self) -> dict[str, Any]:
-        """Return further columns of the row."""
+        """Return the columns that this solver adds to the row of its run: tokens, time, steps of the optimiser, peak memory."""
         return {
             **columns_of(self._records, self._batch),
             "optimiser_steps": self._reinforce.steps,

@@ -35,7 +35,7 @@ class CausalLM:
     peak: PeakMemory
 
     def logits(self, tokens: list[int], last: int) -> Any:
-        """Return the logits after each of the last tokens of a text."""
+        """Return the logits after each of the last ``last`` tokens of a text."""
         import torch
 
         ids = torch.tensor([tokens], device=self.device)
@@ -48,8 +48,8 @@ class CausalLM:
 def load_causal_lm(name: str, *, halved: bool = False) -> CausalLM:
     """Load a model from a folder, or by its name on the Hugging Face hub; only a name may cause a download.
 
-    On CUDA the weights are bfloat16, spread over all devices if there are several; on a CPU they are float32, or, if
-    ``halved``, bfloat16 as well, which newer processors compute several times as fast.
+    On CUDA the weights are bfloat16, spread over all devices if there are several. On a CPU they are float32. With ``halved``
+    they are bfloat16 on a CPU as well; newer processors compute with it several times as fast.
     """
     if not Path(name).is_dir() and (name.startswith((".", "/", "~")) or name.count("/") > 1):
         raise InvalidInput(f"there is no folder {name}: name one with a causal language model and its tokenizer")
@@ -88,7 +88,7 @@ def load_causal_lm(name: str, *, halved: bool = False) -> CausalLM:
 
 
 def _in_one_piece(head: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Copy the last positions of a batch: PyTorch copies the weights for each text instead, if they do not lie together."""
+    """Make the last positions of a batch contiguous in memory; otherwise PyTorch copies the weights for each text."""
     del head
     return (given[0].contiguous(), *given[1:])
 

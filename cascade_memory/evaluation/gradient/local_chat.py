@@ -27,8 +27,8 @@ class Sampled:
 class LocalChat:
     """Samples answers from a model. The random numbers depend on the seed and on ``draw`` alone.
 
-    Whoever plays a stream sets ``draw`` to the place of the task: a task that is repeated after a crash is then answered as
-    before, and all methods have the same random numbers for the same task.
+    The caller sets ``draw`` to the place of the task in its stream. So a task that is repeated after a crash gets the same
+    answer as before, and all methods have the same random numbers for the same task.
     """
 
     def __init__(self, lm: CausalLM, sampling: Sampling, seed: int, *, name: str) -> None:
@@ -53,8 +53,8 @@ class LocalChat:
 def prompt_tokens(lm: CausalLM, messages: Sequence[Message]) -> list[int]:
     """Convert messages to tokens: with the tokenizer's chat template, or else as plain text.
 
-    The template is asked not to let the model think, as in the paper. If it takes no system message, this is put before the
-    user's.
+    The template is asked not to let the model think, as in the paper. If the template takes no system message, the text of
+    that message is put before the text of the first other message.
     """
     tokenizer = lm.tokenizer
     if not tokenizer.chat_template:

@@ -48,7 +48,7 @@ class LocalModel:
 
     @property
     def name(self) -> str:
-        """The name of the solver in rows; it is not that of the same model behind a server, which samples otherwise."""
+        """The name of the solver in rows; a server samples differently, so the same model has another name there."""
         return f"{self._lm.name}, in this process"
 
     @property
@@ -114,7 +114,7 @@ class LocalModel:
 
 @dataclass(frozen=True, slots=True)
 class _DrawsByPlace:
-    """Attempts each task with the random numbers of its place."""
+    """Attempts each task with the random numbers that belong to its place in the stream."""
 
     inner: Solver
     chat: LocalChat

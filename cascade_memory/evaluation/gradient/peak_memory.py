@@ -11,8 +11,8 @@ _STATUS, _RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 class PeakMemory:
     """Measures peak memory, with everything that was allocated after this object was created, such as the model's weights.
 
-    On CUDA it is what PyTorch has allocated, on all devices together. Without CUDA it is the growth of the process's resident
-    memory, which only Linux can measure; elsewhere it is None.
+    On CUDA the measure is what PyTorch has allocated, on all devices together. Without CUDA it is the growth of the process's
+    resident memory. Only Linux can measure this growth; on other systems the result is None.
     """
 
     def __init__(self, *, cuda: bool) -> None:
@@ -43,7 +43,7 @@ class PeakMemory:
 
 
 def _resident(name: str) -> int | None:
-    """Return a line of the process's status in bytes."""
+    """Return a number of bytes from the process's status file; None if this cannot be read."""
     try:
         found = re.search(rf"^{name}:\s+(\d+) kB", _STATUS.read_text(encoding="ascii", errors="replace"), re.MULTILINE)
     except OSError:

@@ -48,7 +48,7 @@ def from_json(text: str) -> list[Record]:
 
 
 def columns_of(records: Sequence[Record], last: int) -> dict[str, Any]:
-    """Return the columns of a row; ``log_ratio`` is the mean over the last episodes.
+    """Return the columns of a row; ``log_ratio`` is the mean over the last ``last`` episodes.
 
     >>> columns_of([Record(True, 5, 2, 0.5, 12.0), Record(True, 5, 2, 1.5, 14.0)], last=1)["log_ratio"]
     1.5

@@ -17,8 +17,9 @@ _MEANS = ("exp_avg", "exp_avg_sq")  # AdamW's running means, of the gradient and
 class Reinforce:
     """Trains an adapter on the rewards of sampled answers.
 
-    The gradient of an episode is that of the log-probability of the whole answer, times the reward less what the distance to
-    the untrained model costs. The log-probability is that of the model itself, at temperature 1 and over all tokens.
+    The gradient of an episode is the gradient of the log-probability of the whole answer, multiplied by a weight. The weight is
+    the reward minus a penalty for the distance to the untrained model. The log-probability is that of the model itself, at
+    temperature 1 and over all tokens.
     """
 
     def __init__(self, lm: CausalLM, training: Training, seed: int) -> None:
@@ -34,7 +35,7 @@ class Reinforce:
         self.gathered = 0  # episodes whose gradients wait for the next step
 
     def learn(self, sampled: Sampled, reward: float) -> float:
-        """Learn from an episode; return the log-ratio of its answer: how much likelier it was than without training."""
+        """Learn from an episode; return the log-ratio of its answer: its log-probability minus that of the untrained model."""
         import torch
 
         now = self.log_probability(sampled)

@@ -36,9 +36,10 @@ class Sampling:
 class Training:
     """The settings of REINFORCE + LoRA.
 
-    ``kl_form`` is the way in which the distance to the untrained model counts. "published" is the authors': the log-ratio of
-    the sampled answer is part of the loss. Its gradient only lowers every reward by ``kl``, as a baseline does. "penalty" is
-    the gradient of the divergence itself: the reward is lowered by ``kl`` times the log-ratio of the answer.
+    ``kl_form`` is the way in which the distance to the untrained model counts. "published" is the form of the paper's authors:
+    the log-ratio of the sampled answer is part of the loss. The gradient of this part only lowers every reward by ``kl``, as a
+    baseline does. "penalty" is the gradient of the divergence itself: the reward is lowered by ``kl`` times the log-ratio of
+    the answer.
 
     >>> Training(learning_rate=1e-5).batch
     32

@@ -69,7 +69,7 @@ def code_in(reply: str, language: str) -> str:
 
 
 def json_in(reply: str) -> Any:
-    r"""Return the data in a reply: in a box, in a code block, or the last that can be read. It is JSON, or quoted as in Python.
+    r"""Return the JSON or Python data in a reply: from a box, from a code block, or else the last data that can be read.
 
     >>> json_in('The charges are {"Li": ["theft"]}, I believe.'), json_in(r"\boxed{[1, 2]}"), json_in("none")
     ({'Li': ['theft']}, [1, 2], None)
@@ -116,7 +116,7 @@ def _bare(text: str) -> str:
 
 
 def _is_whole(text: str) -> bool:
-    """Say whether the braces of a text are balanced; they are not if it begins in one LaTeX command and ends in another."""
+    """Say whether a text has balanced braces; a text that reaches from inside one LaTeX command into another has not."""
     depth = 0
     for match in _BRACE.finditer(text):
         depth += 1 if match[0].endswith("{") and len(match[0]) != 2 else -1 if match[0] == "}" else 0

@@ -46,7 +46,7 @@ def one_of(reply: str, label: str | Sequence[str]) -> float:
 
 
 def jaccard(reply: str, label: str | Iterable[str], *, above: float = 0.2) -> float:
-    r"""Reward a set that overlaps with the right one: the intersection is more than ``above`` of the union.
+    r"""Reward a set that overlaps with the right one: more than the share ``above`` of their union is in both sets.
 
     A label that is a text is split at commas, as the reply is.
 

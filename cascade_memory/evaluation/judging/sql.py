@@ -1,4 +1,4 @@
-"""Does a query return what the right one returns? Untrusted SQL runs read-only, within limits, in a process of its own."""
+"""Compares the result of a query with the right one; untrusted SQL runs read-only, within limits, in its own process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class QueryFailed(Exception):
 
 
 class QueryTookTooLong(QueryFailed):
-    """It was stopped, so it is unknown what it returns: the machine may have been busy."""
+    """A query took too long and was stopped; its result is unknown, since the machine may only have been busy."""
 
 
 class ReadOnlyQueries:
@@ -75,7 +75,7 @@ class ReadOnlyQueries:
         return json.loads(line)
 
     def _line(self, process: subprocess.Popen[bytes]) -> bytes:
-        """Read one line. A process that takes too long is killed, which ends the reading: Windows cannot wait for a pipe."""
+        """Read one line; a process that takes too long is killed to end the reading, since Windows cannot wait for a pipe."""
         late = threading.Event()
 
         def stop() -> None:

@@ -1,4 +1,4 @@
-"""What a model thinks aloud before it answers is no part of its answer."""
+"""Removes from a model's reply what the model thinks aloud before it answers."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ _MARK = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>|\[(/?)THINK\]", 
 
 
 def without_thoughts(reply: str) -> str:
-    r"""Return a reply without the blocks in which a model thinks; an empty text if it was cut off while it thought.
+    r"""Return a reply without the blocks in which a model thinks; an unclosed block is removed to the end of the reply.
 
-    Some servers write the opening mark themselves, so a reply may have the closing one alone.
+    Some servers write the opening mark of a block themselves, so a reply may have the closing mark alone.
 
     >>> without_thoughts("<think>A card, so ...</think>\n\\boxed{loan}"), without_thoughts("A card, so ...</think> loan")
     ('\\boxed{loan}', 'loan')

@@ -76,14 +76,14 @@ class Scene(Protocol):
 
 @runtime_checkable
 class World(Protocol):
-    """What a scene may know further: which actions are possible, and how a model thinks in it."""
+    """What a scene may add: which actions are possible, what a model that thinks needs, and whether an action was refused."""
 
     room_for_thoughts: int  # how many more steps there are for a model that thinks, since each thought is a step
     example: str  # a solved task with thoughts, shown to a model that thinks when there is no case
     refused: bool  # whether the last action was none of the world, and did nothing
 
     def possible(self) -> Sequence[str]:
-        """List the actions to choose from; nothing if they are not shown."""
+        """List the actions to choose from; the list is empty if the model is not shown them."""
         ...
 
 
@@ -91,11 +91,12 @@ class ActingSolver:
     """Lets a model act until the task has ended or the steps are used up. A case stores the trajectory.
 
     With ``thinks``, the model is asked for a thought before each action (ReAct); in a ``World``, a thought is an action of its
-    own. A refused action counts as a step too, but it is not stored. The conversation has what was done and seen, and not what
-    else the model wrote, such as observations of its own. A conversation that is too long for the model ends the attempt.
+    own. A refused action counts as a step too, but it is not stored. The conversation has the model's thoughts and actions and
+    the environment's observations. What else the model wrote is left out, such as observations that it made up. A conversation
+    that is too long for the model ends the attempt.
 
-    With ``show="turns"``, cases are earlier conversations of the same form: what was done is the model's, what was seen the
-    world's.
+    With ``show="turns"``, cases are shown as earlier conversations of the same form: the actions are messages of the model, and
+    the observations are messages to it.
     """
 
     def __init__(self, scene: Scene, asking: Asking, *, thinks: bool = True, show: Show = "text") -> None:
@@ -140,7 +141,7 @@ class ActingSolver:
         return Step(action=action, observation=observation, thought=thought), self._world.refused
 
     def _first(self, task: str, cases: Sequence[RecalledCase]) -> list[Message]:
-        """Build the first messages. In a world, a case is shown whole: its trajectory is long, and each step may matter."""
+        """Build the first messages; in a ``World``, the limit for a case is much higher, since each step of it may matter."""
         if self._show == "turns" and cases and not any(is_only_text(case) for case in cases):
             return [{"role": "system", "content": self._instruction}, *self._earlier(cases, task)]
         cases = [as_answered(case, self._as_said) for case in cases]
@@ -152,7 +153,7 @@ class ActingSolver:
         return [{"role": "system", "content": self._instruction}, {"role": "user", "content": f"{shown}{task}"}]
 
     def _earlier(self, cases: Sequence[RecalledCase], task: str) -> list[Message]:
-        """Write the cases as earlier turns, the most promising last, and then the task; what no longer fits is left out."""
+        """Write the cases as earlier turns, the most promising last, and then the task; cases that do not fit are left out."""
         sizes = [min(len(case.query) + len(solution_text(case.solution)), _MOST_OF_A_CASE) for case in cases]
         fits = max(1, sum(size <= 2 * _MOST_OF_A_CASE for size in accumulate(sizes)))
         written: list[Message] = []
@@ -172,7 +173,7 @@ class ActingSolver:
         return "\n".join(filter(None, [done, step.observation])) if (done := self._said(step)) else ""
 
     def _said(self, step: Step) -> str:
-        """Write a step of a case; a thought alone is an action in a world, and left out for a model that does not think."""
+        """Write a step of a case; a thought alone becomes an action in a ``World`` if the model thinks, else an empty text."""
         if step.action:
             return "\n".join(filter(None, [f"Thought: {step.thought}" if step.thought else "", f"Action: {step.action}"]))
         return f"Action: think: {step.thought}" if self._thinks and self._world is not None else ""
@@ -188,7 +189,7 @@ class ActingSolver:
 
 
 def writes_observations(reply: str) -> bool:
-    r"""Say whether a reply goes on with what the world would say.
+    r"""Say whether a reply contains an observation, which only the environment should write.
 
     >>> writes_observations("Action: look\nObservation: a cup"), writes_observations("Action: look")
     (True, False)

@@ -64,7 +64,7 @@ class Asking:
     def reply(self, messages: Sequence[Message]) -> Reply:
         """Return the model's whole reply, with the tools that it wants to call, and without what it thought aloud.
 
-        Raises ``PromptTooLong`` if the server takes no prompt of this length; that is counted, and logged like a reply.
+        Raises ``PromptTooLong`` if the server takes no prompt of this length; the refusal is counted, and logged like a reply.
         """
         key = request_key(self.chat.name, self.chat.settings, messages)
         self._requests += 1

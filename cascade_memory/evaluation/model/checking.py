@@ -44,7 +44,9 @@ class Finding:
 
 
 def check_model(chat: Chat, *, longest: int = LONGEST, tell: Said = lambda _: None) -> Iterator[Finding]:
-    """Ask a model some thirty small questions, and yield a finding for each ability; ``tell`` is called before each.
+    """Ask a model a dozen questions, then longer and longer prompts; yield a finding for each ability.
+
+    Before each ability is checked, ``tell`` is called with its name.
 
     Raises ``ModelUnavailable`` if there is no reply at all.
 
@@ -87,7 +89,7 @@ def _asked(chat: Chat, text: str, system: str = "") -> Reply:
 
 
 def _silent(_: Try) -> None:
-    """Note nothing."""
+    """Ignore the attempt that is reported."""
 
 
 def _answers(chat: Chat) -> Finding:
@@ -187,7 +189,7 @@ def _results(chat: Chat) -> Finding:
 
 
 def _length(chat: Chat, longest: int) -> Finding:
-    """Send longer and longer prompts, until one is refused or its beginning is forgotten."""
+    """Send longer and longer prompts, up to ``longest`` tokens, until one is refused, fails, or is not read in full."""
     about, tokens, read = "length of a prompt", 500, 0
     while tokens <= longest:
         lines = max(1, tokens // _PER_LINE)
@@ -208,7 +210,7 @@ def _length(chat: Chat, longest: int) -> Finding:
 
 
 def _brief(chat: Chat) -> Chat:
-    """Ask for few tokens where that can be said: the reply is not what is measured."""
+    """Return the model with short replies, if it sets ``max_tokens``, since only the length of the prompt is tested."""
     if getattr(chat, "max_tokens", None) is None:
         return chat
     return replace(chat, max_tokens=8)  # type: ignore[type-var]

@@ -54,10 +54,10 @@ _AGAIN = "\nYou have sent this very code {} times, and it gives the same each ti
 
 
 class CodeSolver:
-    """Lets a model write code over the records; an error is given back, and the case holds every round.
+    """Lets a model write code over the records, and revise it after an error; the case stores every round.
 
-    As in the paper's agent, a round shows the question with the cases, the last code and what became of it, and no earlier
-    rounds.
+    As in the paper's agent, the prompt of a round has the question with the cases, and the code of the round before with its
+    result. It does not have earlier rounds.
     """
 
     def __init__(self, questions: Sequence[Question], records: Records, asking: Asking) -> None:

@@ -1,4 +1,4 @@
-"""A task that was solved with thoughts, for each world: a model that thinks sees it when it has no case, as in the paper."""
+"""For each world, a task solved with thoughts, which is shown to a model that thinks but has no case, as in the paper."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class FindsAnswers(Protocol):
 
 @runtime_checkable
 class AsksQuestions(Protocol):
-    """A task that words its own questions. For other tasks, the bare query is the question."""
+    """A task that writes its own questions; for other tasks, the query itself is the question."""
 
     def question(self, item: Item) -> str:
         """Write the task and the form of the answer."""
@@ -41,7 +41,7 @@ class ShowsExamples(Protocol):
     """A task that shows the solutions of cases in the form in which a model must answer."""
 
     def example(self, solution: str) -> str:
-        """Write a stored solution in that form."""
+        """Write a stored solution in the form in which a model must answer."""
         ...
 
 
@@ -60,10 +60,11 @@ def truths_of(task: Task, items: Sequence[Item]) -> list[str]:
 
 
 class ModelSolver:
-    """Asks a model with what the task tells, the cases as fenced data, and the task; the task judges the reply.
+    """Asks a model to solve a task with recalled cases; the task judges the reply.
 
-    A reward of 1 is a success; a prompt that is too long for the model is none. A case stores only the answer, if it can be
-    found in the reply; if the task reveals the truth after a success, the case stores the truth.
+    The prompt has the instruction, the cases, and the question. The cases are fenced data or, with ``show="turns"``, earlier
+    turns. A reward of 1 is a success; a prompt that is too long for the model is a failure. A case stores only the answer if
+    the answer can be found in the reply. If the task reveals the truth after a success, the case stores the truth.
     """
 
     def __init__(self, task: Task, items: Sequence[Item], asking: Asking, *, show: Show = "text") -> None:
@@ -90,9 +91,9 @@ class ModelSolver:
 
 
 def messages_for(task: Task, item: Item, cases: Sequence[RecalledCase], show: Show = "text") -> list[Message]:
-    """Build the messages for a task, with or without cases: the model is told the same about the task and its options.
+    """Build the messages for a task; with or without cases, the model is told the same about the task and its options.
 
-    As turns, the tasks of cases are asked like this one.
+    With ``show="turns"``, the query of each case is written in the same form as the question of the task.
 
     >>> class Sums:
     ...     name, instruction, max_steps = "sums", "Add.", 1
@@ -121,7 +122,7 @@ def prompt(instruction: str, query: str, cases: Sequence[RecalledCase], show: Sh
 
 
 def as_answered(case: RecalledCase, write: Callable[[Step], str]) -> RecalledCase:
-    """Write the steps of a case as the model must write its own: a model copies the form that it sees."""
+    """Write the steps of a case in the form in which the model must write its own, since a model copies what it sees."""
     if not isinstance(case.solution, Trajectory):
         return case
     written = "\n".join(filter(None, map(write, case.solution.steps)))

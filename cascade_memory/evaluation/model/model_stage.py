@@ -43,26 +43,26 @@ class KeepsLog(Protocol):
 
 @runtime_checkable
 class KeepsOutcomes(Protocol):
-    """A chat model that keeps what came of each task: ``Outcomes``, which cannot be imported here, since it imports this."""
+    """A chat model that stores outcomes of tasks: ``Outcomes``, which cannot be imported here, since it imports this module."""
 
     def watched(self, solver: Solver, task: str, queries: Sequence[str], show: Show) -> Solver:
-        """Return a solver whose verdicts are kept."""
+        """Return the solver in a form that also stores the outcome of each attempt."""
         ...
 
 
 @runtime_checkable
 class Differs(Protocol):
-    """A scene that can be the paper's own or another one."""
+    """A scene whose tasks may differ from the paper's."""
 
     @property
     def differs(self) -> str:
-        """How its tasks differ from the paper's, in words; an empty text if they are the same."""
+        """How the tasks of the scene differ from the paper's, in words; an empty text if they are the same."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """A chat model that solves the tasks. Its requests are logged in the folder beside the rows, and answered once."""
+    """A chat model that solves the tasks; its requests and replies are logged beside the rows, and used again after a crash."""
 
     chat: Chat
     prices: Prices | None = None
@@ -113,7 +113,7 @@ class Model:
         return self.chat.watched(solver, run.task, queries, self.show) if isinstance(self.chat, KeepsOutcomes) else solver
 
     def stage_in_world(self, run: Run, folders: Folders) -> Stage:
-        """Build the stage: a stream of tasks in an environment, with this model as the agent."""
+        """Build the stage: tasks in an environment, or tasks solved by search or by code, with this model as the agent."""
         if run.task == "2wiki":
             from cascade_memory.evaluation.search.stage import searching_stage  # it imports this package
 
@@ -191,7 +191,7 @@ def scene_for(run: Run, folders: Folders) -> Scenery:
 
 
 def log_name(run: Run) -> Path:
-    """Build a readable file name for a run that is unique.
+    """Build a readable and unique file name for the log of a run.
 
     >>> log_name(Run("banking77", "CASCADE, k = 2", 0, solver="Qwen/Qwen3-32B")).name
     'banking77-CASCADE-k-=-2-0-None-Qwen-Qwen3-32B--f8264d.jsonl'

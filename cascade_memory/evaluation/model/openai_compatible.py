@@ -34,11 +34,11 @@ def _is_address(url: str) -> bool:
 class OpenAICompatible:
     """A chat model behind ``base_url + "/chat/completions"``.
 
-    For a setting that is None, the server's default is used. ``extra`` is added to the request. The paper's settings are these
-    with ``{"top_k": 20, "presence_penalty": 1.5}``; but some servers count the words of the prompt for the penalty as well, and
-    so those of the cases. Without ``api_key``, the environment variable ``OPENAI_API_KEY`` is used; it is sent only to this
-    address, and not to the target of a redirect. Temporary failures (rate limits, server errors, broken replies, timeouts) are
-    tried again.
+    For a setting that is None, the server's default is used. ``extra`` is added to the request. The paper's settings are the
+    defaults here together with ``{"top_k": 20, "presence_penalty": 1.5}``. But some servers apply the penalty to words of the
+    prompt as well, and so to words of the cases. Without ``api_key``, the environment variable ``OPENAI_API_KEY`` is used. The
+    key is sent only to this address, and not to the target of a redirect. After a temporary failure (a rate limit, a server
+    error, a broken reply, a timeout) the request is sent again.
 
     >>> model = OpenAICompatible(base_url="http://localhost:8000/v1", model="Qwen3-32B", extra={"top_k": 20})
     >>> model.settings

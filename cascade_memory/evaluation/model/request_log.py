@@ -17,7 +17,7 @@ from cascade_memory.evaluation.model.chat import Message, PromptTooLong, Reply, 
 
 
 class RequestLog:
-    """A log and its replies. After a crash, a repeated request gets the logged replies in their original order."""
+    """A log of requests and replies; after a crash, a repeated request gets the logged replies in their original order."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -48,7 +48,7 @@ class RequestLog:
     def answered(self, key: str) -> Reply | None:
         """Take the next logged reply to a request, if it was answered before this log was opened.
 
-        Raises ``PromptTooLong`` if it was refused because of its length.
+        Raises ``PromptTooLong`` if the request was refused because of its length.
         """
         waiting = self._replies.get(key)
         found = waiting.popleft() if waiting else None
@@ -57,7 +57,7 @@ class RequestLog:
         return found
 
     def append(self, key: str, model: str, messages: Sequence[Message], tried: Try) -> None:
-        """Log one attempt. Messages with which the request before began as well are counted, and not written again."""
+        """Log one attempt; messages at the start that the request before began with too are only counted, not written again."""
         same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(self._before, messages, strict=False)))
         self._before = list(messages)
         entry: dict[str, Any] = {

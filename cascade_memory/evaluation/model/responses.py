@@ -56,7 +56,7 @@ def reply_from(status: int, body: bytes, *, retry_after: str | None = None, loca
 
 
 def is_too_long(status: int, complaint: str) -> bool:
-    """Say whether a server refused a prompt because of its length. Some count the tokens of the reply as well.
+    """Say whether a server refused a prompt because of its length; some servers count the tokens of the reply as well.
 
     >>> is_too_long(400, "This model's maximum context length is 2048 tokens. However, you requested 2113 tokens")
     True

@@ -14,7 +14,7 @@ from cascade_memory.evaluation.model.examples import HOUSEHOLD_EXAMPLE, SCIENCE_
 
 
 class ScienceScene:
-    """Experiments in ScienceWorld. All of the world's answers are shown as they are, also its questions what was meant."""
+    """Experiments in ScienceWorld; all its answers are shown unchanged, including its questions about what was meant."""
 
     instruction = (
         "You do scientific experiments in a world of text, with one action at a time. Its rooms: kitchen, foundry, workshop, "
@@ -66,11 +66,11 @@ class ScienceScene:
         return self._tasks[place].limit
 
     def possible(self) -> Sequence[str]:
-        """No list: thousands of actions are possible."""
+        """Return an empty list, since thousands of actions are possible."""
         return ()
 
     def act(self, action: str) -> str:
-        """Perform an action in the house."""
+        """Perform an action in the experiment."""
         assert self._world is not None
         observation = self._world.say(action)
         self.refused = observation.startswith(UNKNOWN)
@@ -93,7 +93,7 @@ class ScienceScene:
 
 
 class HouseholdScene:
-    """Games of ALFWorld's kind. The possible actions are listed before each action, and no other one is performed."""
+    """Games like those of ALFWorld; the possible actions are listed before each action, and only they are performed."""
 
     instruction = (
         "You act in a household, in a world of text, with one action at a time, and do exactly what the task says. Before each "
@@ -128,7 +128,7 @@ class HouseholdScene:
         return () if self._engine is None else self._engine.possible
 
     def act(self, action: str) -> str:
-        """Perform an action in the room, if it is possible."""
+        """Perform an action in the game, if it is possible."""
         assert self._engine is not None
         self.refused = action not in self._engine.possible
         return "This is none of the possible actions. Try again." if self.refused else self._engine.act(action)

@@ -1,4 +1,4 @@
-"""Finds the tool calls that a model wrote as text: some servers, such as llama.cpp and Ollama, pass them on like that."""
+"""Finds tool calls that a model wrote as text; some servers, such as llama.cpp and Ollama, pass them on as text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PARAMETER = re.compile(r"<parameter=([\w.-]+)>(.*?)</parameter>", re.DOTALL)
 
 
 def calls_in(text: str, tools: Sequence[str]) -> tuple[ToolCall, ...]:
-    r"""Return the calls of offered tools that a text consists of, or contains; nothing for an answer.
+    r"""Return the calls of offered tools in a text; an empty tuple if the text has none.
 
     >>> [call] = calls_in('<tool_call>\n{"name": "search", "arguments": {"query": "Alan Turing"}}\n</tool_call>', ["search"])
     >>> call.name, call.arguments
@@ -43,7 +43,7 @@ def calls_in(text: str, tools: Sequence[str]) -> tuple[ToolCall, ...]:
 
 
 def _marked(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield calls as Qwen's coders and Llama write them: ``<function=search>...</function>``."""
+    """Yield calls as Llama and Qwen's models for code write them: ``<function=search>...</function>``."""
     if "</function>" not in text:
         return
     for name, inside in _MARKED.findall(text):
@@ -90,7 +90,7 @@ def _named(arguments: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _pythonic(text: str, tools: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield calls as Llama writes them, ``[search(query="...")]``, if a whole line is one."""
+    """Yield calls as Llama writes them, ``[search(query="...")]``, from lines that have nothing else."""
     for line in text.splitlines():
         line = line.strip().removeprefix("<|python_tag|>").strip("`").strip()
         if not line.endswith((")", "]")) or not line.lstrip("[").startswith(tuple(tools)):

@@ -1,4 +1,4 @@
-"""Tables of outcomes: a model is asked once what it answers with which cases; then any memory is played without the model."""
+"""Tables of outcomes: a model's answer to each prompt is stored once; then any memory can be tested without the model."""
 
 from __future__ import annotations
 

@@ -31,8 +31,8 @@ def ask_all(
 ) -> None:
     """Play the runs of a suite with a model whose answers are kept in a table: ``Model(chat=Outcomes(path, chat))``.
 
-    The figures of the runs are not kept: played again against the table, they take seconds. If it is stopped, what was answered
-    stays, and the next call goes on from there. ``tell`` hears how far it is, once a minute.
+    The results of the runs are not kept: to play them again from the table takes seconds. If the call is stopped, the answers
+    so far stay in the table, and the next call goes on from there. ``tell`` is called with the progress at least once a minute.
     """
     outcomes = solver.chat
     if not isinstance(outcomes, Outcomes):

@@ -28,7 +28,7 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Beginning:
-    """The beginning of prompts, and what the model remembers of it."""
+    """The common beginning of prompts, and the model's cache (keys and values) for it."""
 
     tokens: list[int]
     layers: list[tuple[Any, Any]]
@@ -37,12 +37,12 @@ class _Beginning:
 class LocalBatches:
     """Answers in batches: each caller waits, and those who wait at the same time share each step of the model.
 
-    The same prompt gets the same answer, but for rare ties that a batch of another make-up rounds the other way.
+    The same prompt gets the same answer, except in rare ties, which may be rounded differently in a batch of other prompts.
 
     Args:
         folder: A causal language model with its tokenizer; on a CPU it computes in bfloat16.
-        most: The most tokens of an answer.
-        batch: The most prompts that are answered at once.
+        most: The largest number of tokens of an answer.
+        batch: The largest number of prompts that are answered at once.
     """
 
     def __init__(self, folder: str, *, most: int = 256, batch: int = 32) -> None:
@@ -83,7 +83,7 @@ class LocalBatches:
         return reply
 
     def close(self) -> None:
-        """Answer nothing more."""
+        """Stop answering; a later request is an error."""
         self._waiting.put(None)
 
     def _answer(self) -> None:
@@ -103,7 +103,7 @@ class LocalBatches:
                 late.answer.set_exception(ModelUnavailable(f"{self.name} was closed"))
 
     def _collected(self) -> tuple[list[_Asked], bool]:
-        """Wait for a prompt, and for more until none comes for a moment; True if this was the end."""
+        """Wait for a prompt, and for more until none comes for a moment; return them, and whether this object was closed."""
         first = self._waiting.get()
         batch = [] if first is None else [first]
         while batch and len(batch) < self._batch:
@@ -126,7 +126,7 @@ class LocalBatches:
             return self._decoded(prompts)
 
     def _read_beginning(self, prompts: list[list[int]]) -> None:
-        """Read the beginning that these prompts share, unless it is known, or too short to be worth it."""
+        """Let the model read the beginning that these prompts share, unless it is cached, or too short to be worth it."""
         known = self._beginning
         if known is not None and all(prompt[: len(known.tokens)] == known.tokens for prompt in prompts):
             return

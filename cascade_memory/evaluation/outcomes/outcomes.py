@@ -1,4 +1,4 @@
-"""A table of outcomes as a chat model: what it holds is answered from it, and a model behind it is asked for the rest."""
+"""A chat model that answers from a table of outcomes, and asks another model for the answers that the table lacks."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _PROBES: tuple[list[Message], ...] = (
 
 
 class Outcomes:
-    """The answers of one model, each asked for once: ``Model(chat=Outcomes("banking77.outcomes"))`` plays without a model.
+    """A table with the answers of one model: ``Model(chat=Outcomes("banking77.outcomes"))`` plays without that model.
 
-    With ``chat``, a prompt that the table lacks is asked for and kept. The model must answer the same each time, so its
-    temperature must be 0; a prompt that differs in one character is another row. Without ``chat``, such a prompt is an error.
-    Many threads may ask at once: a prompt that is under way is not asked for twice.
+    With ``chat``, a prompt that the table lacks is sent to this model, and the answer is kept. Without ``chat``, a prompt that
+    the table lacks is an error. A prompt that differs in one character is another prompt. The model must answer the same each
+    time, so its temperature must be 0. Many threads may ask at once: a prompt whose answer is under way is not sent twice.
 
     >>> import tempfile
     >>> class Parrot:
@@ -156,11 +156,11 @@ class Outcomes:
         return reply
 
     def watched(self, solver: Solver, task: str, queries: Sequence[str], show: Show) -> Solver:
-        """Return a solver whose verdicts are kept in this table, if the table may be written."""
+        """Return a solver that also stores the outcome of each attempt in this table, or the solver itself without ``chat``."""
         return solver if self._chat is None else _Watched(solver, self._shared, task, queries, show)
 
     def worth(self) -> list[tuple[str, str, int, int, int, float]]:
-        """Return for each task, way to show cases and number of them: tasks, prompts, and the share that succeeded."""
+        """Return the success rate for each benchmark task, way to show cases and number of cases; see ``table.worth``."""
         return worth(self._shared.file.outcomes.values())
 
     def __len__(self) -> int:
@@ -168,9 +168,9 @@ class Outcomes:
         return len(self._shared.file.replies)
 
     def close(self) -> None:
-        """Ask for nothing more, and write nothing more: who asks now gets an error. Another ``Outcomes`` may take the table.
+        """Close the table: a request is an error from now on, and another ``Outcomes`` may write to the file.
 
-        With tools (``with_tools``) only the model's copy is closed, since the table is in use without them.
+        On an object that ``with_tools`` returned, only its copy of the model is closed: the table may still be in use.
         """
         if not self._tools:
             self._shared.close()
@@ -191,7 +191,7 @@ class Outcomes:
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Open the table again in another process, which only reads."""
+        """Pickle the path; another process opens the table again, and only reads it."""
         if self._chat is not None:
             raise TypeError("a table that is being written belongs to one process")
         return _opened, (self._shared.file.path, self._tools)
@@ -203,7 +203,7 @@ def _opened(path: Path, tools: str) -> Outcomes:
 
 
 class _Shared:
-    """What all views of a table share: the file, and the prompts that are under way."""
+    """What an ``Outcomes`` and its copies with tools share: the file, and the prompts whose answers are under way."""
 
     def __init__(self, file: OutcomeFile) -> None:
         self.file, self.closed = file, False
@@ -211,7 +211,7 @@ class _Shared:
         self._under_way: dict[str, Future[Reply | PromptTooLong]] = {}
 
     def claim(self, key: str) -> tuple[Future[Reply | PromptTooLong], bool]:
-        """Return the answer that is known or under way; or a new one, and True: who gets that has to find it."""
+        """Return the future of an answer, and whether it is new; if it is new, the caller has to get the answer."""
         with self._guard:
             self._check_open()
             known = self.file.replies.get(key)
@@ -232,7 +232,7 @@ class _Shared:
             self._under_way.pop(key, None)
 
     def drop(self, key: str) -> None:
-        """Forget a prompt that could not be asked; the next one who needs it tries again."""
+        """Forget a prompt that could not be answered; the next caller that needs the answer tries again."""
         with self._guard:
             self._under_way.pop(key, None)
 
@@ -243,7 +243,7 @@ class _Shared:
             self.file.add_outcome(outcome)
 
     def close(self) -> None:
-        """Let nothing be written any more: somebody else may go on with the file from here."""
+        """Refuse all further requests and writing, so that another ``Outcomes`` may go on with the file."""
         with self._guard:
             self.closed = True
 
@@ -254,7 +254,7 @@ class _Shared:
 
 @dataclass(frozen=True, slots=True)
 class _Watched:
-    """A solver whose verdicts are kept."""
+    """A solver that also stores the outcome of each attempt in a table."""
 
     inner: Solver
     shared: _Shared
@@ -263,7 +263,7 @@ class _Watched:
     show: Show
 
     def attempt(self, place: int, cases: Sequence[RecalledCase]) -> Attempt:
-        """Attempt the task, and keep what came of it."""
+        """Attempt the task, and store its outcome."""
         attempt = self.inner.attempt(place, cases)
         shown = tuple(_digest(f"{case.query}\n{solution_text(case.solution)}") for case in cases)
         self.shared.keep_outcome(Outcome(self.task, _digest(self.queries[place]), shown, attempt.success, self.show))

@@ -22,7 +22,7 @@ _BEGINS = b'{"outcomes": '
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one task with what was shown. Digests tell tasks and cases apart, so that no text of theirs is kept."""
+    """The outcome of a task with the cases that were shown; digests stand for the query and the cases: no text is kept."""
 
     task: str
     query: str
@@ -33,7 +33,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """Whose answers a table holds."""
+    """The head of a table: the model whose answers the table holds."""
 
     model: str
     settings: Mapping[str, Any]
@@ -149,7 +149,7 @@ def _about(outcome: Outcome) -> tuple[str, str, str, tuple[str, ...]]:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines, one at a time: whoever stops at the first wrong one unpacks no more."""
+    """Yield the lines one at a time, so that a caller that stops at the first wrong line unpacks no more of the file."""
     with open_plain(path) as file:
         source = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
         while line := source.readline(_MOST_OF_A_LINE):
@@ -157,9 +157,10 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def worth(outcomes: Iterable[Outcome]) -> list[tuple[str, str, int, int, int, float]]:
-    """Return for each task, way to show cases and number of cases: the tasks, the prompts, and the share that succeeded.
+    """Return the success rate for each benchmark task, way to show cases and number of cases.
 
-    The prompts of different rows are of different tasks and cases, so the shares say what was met, not what a case is worth.
+    Each result ends with the number of queries, the number of outcomes, and the share of outcomes that succeeded. The shares
+    do not say what a case is worth, since the outcomes behind two shares are of different queries and cases.
 
     >>> worth([Outcome("rca", "a", (), True), Outcome("rca", "b", (), False), Outcome("rca", "a", ("c",), True, "turns")])
     [('rca', 'text', 0, 2, 2, 0.5), ('rca', 'turns', 1, 1, 1, 1.0)]

@@ -40,7 +40,7 @@ def success(section: Section) -> Chart:
 
 
 def steps(section: Section) -> Chart | None:
-    """Plot the mean number of tool calls or actions so far, for the tasks whose rows say it."""
+    """Plot the mean number of tool calls or actions so far, for the tasks whose rows record this number."""
     known = [task for task in section.tasks if any(steps_so_far(row) is not None for row in section.of_task(task))]
     panels = [
         Panel(
@@ -81,7 +81,7 @@ def success_so_far(row: Row) -> NDArray[np.float64] | None:
 
 
 def steps_so_far(row: Row) -> NDArray[np.float64] | None:
-    """Compute the mean number of steps up to each task of a run; None if the row does not say it.
+    """Compute the mean number of steps up to each task of a run; None if the row does not record the steps.
 
     >>> steps_so_far({"n": 2, "steps": [1, 3]}), steps_so_far({"n": 2, "steps": [1, "x"]})
     (array([1., 2.]), None)
@@ -138,7 +138,7 @@ def _draw_curves(
 ) -> tuple[list[NDArray[np.float64]], EndNames]:
     """Plot a line per method, the grey ones in the background; return the lines, and the names of the coloured ones.
 
-    Bands around the lines would hide each other. So each interval is a bar behind the end of its line, beside the others.
+    Bands around the lines would hide each other. So each interval is a bar to the right of its line's end, beside other bars.
     """
     look = looks(section.methods)
     drawn: list[NDArray[np.float64]] = []
@@ -168,7 +168,7 @@ def _short(method: str) -> str:
 def _curves(
     section: Section, task: str, curve: Curve, skip: float = 0.0
 ) -> dict[str, tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64] | None]]:
-    """Compute for each method the plotted steps, the means over seeds, and half the width of their intervals."""
+    """Compute for each method the places to plot, the means over seeds there, and half the width of their intervals."""
     found: dict[str, Any] = {}
     for method in section.methods:
         lines = [values for row in section.of(task, method) if (values := curve(row)) is not None]

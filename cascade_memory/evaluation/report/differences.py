@@ -29,7 +29,7 @@ class Difference:
 
     @property
     def verdict(self) -> Verdict:
-        """Say on which side of zero the whole interval lies, if there are enough seeds."""
+        """Say on which side of zero the whole interval lies; "open" if it contains zero, or if there are too few seeds."""
         if self.seeds < ENOUGH:
             return "open"
         if self.mean - self.half > 0:
@@ -43,12 +43,12 @@ class Difference:
 
 
 def on_task(section: Section, task: str, method: str, base: str, measure: Measure = solved) -> Difference | None:
-    """Compute by how much a method is ahead on a task; None if no seed has both methods."""
+    """Compute by how much a method is ahead of the base method on a task; None if no seed has both methods."""
     return on_average(section, [task], method, base, measure)
 
 
 def on_average(section: Section, tasks: list[str], method: str, base: str, measure: Measure = solved) -> Difference | None:
-    """Compute by how much a method is ahead on the mean over tasks, from seeds that have both methods on all tasks."""
+    """Compute how far a method is ahead of the base method on average, from seeds that have both methods on all tasks."""
     by_task = [_by_seed(section, task, method, base, measure) for task in tasks]
     paired = [
         float(np.mean([one[seed] for one in by_task]))

@@ -79,7 +79,7 @@ def costs(section: Section) -> Chart | None:
 
 
 def _points(section: Section, key: str) -> dict[str, tuple[float, float]]:
-    """Compute (cost, success) of each method over the tasks that all of these methods have played."""
+    """Compute (cost, success) of each method that records this cost, over the tasks that all these methods have played."""
     costing: dict[str, dict[str, float]] = {}
     for method in section.methods:
         means = {

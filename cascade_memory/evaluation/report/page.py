@@ -40,7 +40,7 @@ _MEAN = {
 
 
 def names(methods: Sequence[str]) -> str:
-    """Render the methods with their meanings; of a name that is not known here, the docs tell more.
+    """Render the methods with their meanings; an unknown one is called "a method of these rows".
 
     >>> names(["random"])
     '<dl class="names"><dt>random</dt><dd>shows one of the 32 nearest cases, drawn at random</dd></dl>'
@@ -62,7 +62,7 @@ _AGAINST_OTHERS: dict[Verdict, str] = {"more": "It is ahead.", "fewer": "It is b
 
 
 def answer(section: Section) -> str:
-    """Render the answer of a section: what its method gains on the mean over tasks, against no memory if that was played."""
+    """Render a section's answer: how far its subject is ahead on average, compared with no memory if that was played."""
     ours = words.subject(section)
     base = next(iter(words.compared_with(section)), None)
     found = None if base is None else on_average(section, comparable(section, ours, base), ours, base)
@@ -190,7 +190,7 @@ def _verdicts(section: Section) -> list[str]:
 
 
 def _differences(section: Section, place: int) -> str:
-    """Show each comparison once, as a picture; its figures, and those of parts of the streams, are folded."""
+    """Show the paired differences as a picture; their figures, and the differences on parts of the streams, are folded."""
     drawn = forest.forest(section)
     parts = [heading(3, "Paired differences") if drawn is None else chart(drawn, f"{place}-differences")]
     parts.append(folded("The figures of all methods", [table.html() for table in tables.differences(section)]))

@@ -131,9 +131,9 @@ def _other(kind: str, given: str | None, wanted: str) -> list[str]:
 
 
 def reported(task: str, method: str, row: Row | None = None) -> tuple[str, str] | None:
-    """Return the paper's name of a method and its figure on a task; None where it reports none.
+    """Return the paper's name of a method and its figure on a task; None if the paper reports none.
 
-    A row tells which of several figures is meant: with thoughts or without, with local search or a server's.
+    If the paper has several figures, the row decides: with or without thoughts, with local search or with a search server.
 
     >>> reported("banking77", "zero-shot")
     ('Zero-shot', '66.66 ± 0.03')

@@ -1,4 +1,4 @@
-"""The regret so far; and where it can be known, its part that no choice of case could avoid and the part due to the choice."""
+"""The regret so far; where known, also the part that no choice of case could avoid and the part that is due to the choice."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SPLIT = (
 
 
 def split(row: Row) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Compute the coverage gap and the retrieval regret after each task; None if the row does not say what was covered.
+    """Compute the coverage gap and the retrieval regret after each task; None if they cannot be known from the row.
 
     >>> gap, retrieval = split({"n": 3, "success": "001", "covered": "011", "fitting": "001", "declared": {"matched": 0.9}})
     >>> print(gap, retrieval)
@@ -38,7 +38,7 @@ def split(row: Row) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
 
 
 def total(row: Row) -> NDArray[np.float64] | None:
-    """Count the tasks that were not solved so far, without those that a human answered; None if the row does not say it.
+    """Count, after each task, the unsolved tasks so far that no human answered; None if the row does not record success.
 
     >>> print(total({"n": 4, "success": "0100", "asked": "1000"}))
     [0. 0. 1. 2.]
@@ -50,5 +50,9 @@ def total(row: Row) -> NDArray[np.float64] | None:
 
 
 def _has_labels(row: Row) -> bool:
-    """Say whether equal solutions mean that a case helps: always for the simulated solver, which is made so."""
+    """Say whether a case helps if its solution equals the right one.
+
+    The simulated solver is made so. For other solvers, this is taken as true for tasks whose labels recur, and for tasks
+    outside the catalogue.
+    """
     return row.get("solver", "simulated") == "simulated" or row.get("task") not in CATALOGUE or row["task"] in LABELLED

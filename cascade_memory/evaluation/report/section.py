@@ -174,7 +174,7 @@ def solved_of_the_rest(row: Row) -> float | None:
 
 
 def solved_last_fifth(row: Row) -> float | None:
-    """Return how many of the last fifth were solved, in percent; tasks about which a human was asked do not count.
+    """Compute the percentage solved of the last fifth of the tasks; tasks about which a human was asked do not count.
 
     >>> solved_last_fifth({"n": 10, "success": "0000000001"})
     50.0

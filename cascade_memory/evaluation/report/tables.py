@@ -113,7 +113,7 @@ def missed(section: Section) -> Table | None:
 
 
 def differences(section: Section, measure: Measure = solved) -> list[Table]:
-    """Make a table for each base method that shows by how much each method is ahead of it."""
+    """For each base method, make a table that shows by how much each other method is ahead of it."""
     tables: list[Table] = []
     for base in section.bases:
         lines = [
@@ -138,7 +138,7 @@ def _line(section: Section, method: str, base: str, measure: Measure) -> list[st
 
 
 def by_kind(section: Section) -> list[Table]:
-    """Make a table for each task that has kinds."""
+    """For each stream whose tasks have kinds, make a table of the success by kind."""
     tables: list[Table] = []
     for task in section.tasks:
         kinds = list(dict.fromkeys(kind for row in section.of_task(task) for kind in _kinds(row)))

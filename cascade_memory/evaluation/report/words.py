@@ -55,7 +55,7 @@ def against(section: Section, method: str, base: str) -> list[Sentence]:
 
 
 def where_memory_does_not_help(section: Section) -> list[Sentence]:
-    """Name the tasks on which the subject has no certain gain over no memory or a fixed order; then all such methods."""
+    """Name the tasks without a certain gain: first of the subject over a fixed order, then of any memory over no memory."""
     ours = subject(section)
     bases = [base for base in STATIC if base in section.methods and base != ours]
     lines = [one for base in bases for one in against(section, ours, base) if one[0] != "more"]
@@ -81,7 +81,10 @@ def _of_no_help(section: Section) -> list[Sentence]:
 
 
 def against_the_best_rival(section: Section) -> Sentence | None:
-    """Say whether, and by how much, the subject is ahead on average of the best other method that played all its tasks."""
+    """Say whether, and by how much, the subject is ahead on average of its best rival; None if it has no rival.
+
+    A rival has played all tasks of the subject, is no variant of CASCADE, and had no help from a human.
+    """
     ours = subject(section)
     tasks = comparable(section, ours, ours)
     ahead = {

@@ -21,7 +21,8 @@ PAGE = "index.html"
 def write_report(rows: Path, folder: Path, tuning: Path | None = None, against: Sequence[str] = ()) -> Path:
     """Write the page and the PNGs of a file of rows into a folder; return the page's path.
 
-    Every method is compared with no memory, with the most similar case, with a random one, and with those in ``against``.
+    Every method is compared with no memory, and with the methods that show the most similar case, the case that a pretrained
+    reranker puts first, or a random case. ``against`` names further methods to compare with.
     """
     need_matplotlib("the report")
     found = sections(read_rows(rows), against)
