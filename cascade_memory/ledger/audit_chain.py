@@ -71,7 +71,10 @@ def seal_again(connection: Connection) -> str:
 
 
 def _read(connection: Connection, *, all_of_them: bool = False) -> Iterator[tuple[int, dict[str, Any], str]]:
-    """Yield (key, row, the digest that fits) from the first entry on that has a digest: older versions wrote none."""
+    """Yield (key, row, the digest that the row should have), oldest first.
+
+    The first ones are those of older versions, which wrote no digests: without ``all_of_them``, they are left out.
+    """
     names = ("key", *SEALED, "digest")
     query = f"SELECT {', '.join(names)} FROM action WHERE key > ? ORDER BY key LIMIT {_AT_ONCE}"
     after, before, begun = -(2**62), None, all_of_them

@@ -213,7 +213,10 @@ class SQLFacts:
             return running.now(connection)
 
     def redeem(self, token: Signed, what: str, *, named: str) -> bool:
-        """Record, durably, that a token was redeemed; return False if it was redeemed before, and raise if it cannot be."""
+        """Record, durably, that a token was redeemed for something; see ``redeeming.redeem``.
+
+        ``named`` is what an error calls the token.
+        """
         with self._connections.write(durable=True) as connection:
             return redeeming.redeem(connection, token, what, named=named, wall=time.time())
 

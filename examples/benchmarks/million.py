@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from database import Known, empty, ms
 from real_texts import texts_only
+from scale_tools import wait_for_chroma
 
 from cascade_memory import CascadeMemory
 
@@ -87,8 +88,8 @@ def work(place: str, chroma: str | None, vectors: str, answers: Any) -> None:
         opened = time.perf_counter()
         memory.recall(asked[0])
         row: dict[str, Any] = {"open_s": round(opened - began, 2), "first_recall_s": round(time.perf_counter() - began, 2)}
-        while memory.stats().cases > _FEW and memory.health().chroma != "clean":
-            time.sleep(0.1)
+        if memory.stats().cases > _FEW:
+            wait_for_chroma(memory, 3_600)
         row |= {"chroma_serves_s": round(time.perf_counter() - began, 1), "rss_before_mib": before}
         row |= {"rss_mib": status("VmRSS"), "peak_mib": status("VmHWM")}
         stored = np.fromfile(vectors, np.float32).reshape(-1, embedder.dimension)

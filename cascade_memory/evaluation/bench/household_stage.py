@@ -102,8 +102,9 @@ def official_embedded(limit: int | None, folders: Folders, model: str) -> tuple[
 def games_of(run: Run, folders: Folders) -> tuple[list[Game], PrecomputedEmbedder]:
     """Return the games in the order of the seed, and the vectors of their queries.
 
-    The reuse agent was developed with the games of the data folder, so it does not play those. Of ALFWorld's own games, those
-    in unseen rooms come last, as in the paper.
+    If the run's task is the official one, and ALFWorld's own games are installed, these are played, and those in unseen rooms
+    come last, as in the paper. Otherwise generated games are played, but not those of the data folder: the reuse agent was
+    developed with them.
     """
     if run.task == OFFICIAL and has_official_games(folders):
         stream, embedder = official_embedded(run.limit, folders, folders.model(run, "embedder"))
