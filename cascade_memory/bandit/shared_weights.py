@@ -9,7 +9,9 @@ from cascade_memory.ports.policy import Feedback, Floats
 
 
 class SharedWeights:
-    """The weights of a ranking head that learns from all outcomes. Nothing else is shared: no case, no word, no cluster.
+    """The weights of the signals, learned from the outcomes of all namespaces. They share nothing else: no case and no word.
+
+    Before the first outcome they are those with which a policy starts:
 
     >>> shared = SharedWeights(lambda: LightPolicy(dimension=2))
     >>> shared.mean()

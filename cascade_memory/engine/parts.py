@@ -30,7 +30,10 @@ class MirrorBuild(Protocol):
         ...
 
     def finish(self) -> tuple[int, str]:
-        """Put the finished mirror in place; return the greatest case key in it, and its seal."""
+        """Put the finished mirror in place; return the greatest case key in it, and the mirror's seal.
+
+        The seal is a text by which ``CaseMirror.is_sealed`` tells later whether the mirror was changed.
+        """
         ...
 
     def abandon(self) -> None:

@@ -129,7 +129,10 @@ class Database(Protocol):
         ...
 
     def vacuum(self) -> str:
-        """Free the space of deleted rows; return in words what is left of these rows, or an empty text."""
+        """Free the space of deleted rows.
+
+        Return a sentence for people that says where bytes of these rows may remain, or an empty text if nowhere.
+        """
         ...
 
     def close(self) -> None:

@@ -114,10 +114,10 @@ class Ledger(Protocol):
     # -- the ledger as a whole ---------------------------------------------------------------------------------------
 
     def bind(self, embedder: str) -> None:
-        """Declare the embedder of the folder's vectors, in the form in which the fact ``embedder`` stores it.
+        """Declare the embedder of the folder's vectors: its identity and its dimension, as JSON.
 
-        The first write of a recall, an outcome or a case stores that fact if it is missing. If the fact names another embedder,
-        every write raises ``EncoderMismatch`` and stores nothing.
+        This text is the fact ``embedder`` in ``facts``. The first write of a recall, an outcome or a case stores that fact if
+        it is missing. If the fact names another embedder, every write raises ``EncoderMismatch`` and stores nothing.
         """
         ...
 

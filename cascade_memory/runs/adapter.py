@@ -1,4 +1,7 @@
-"""The base class of the framework adapters. An adapter holds an engine, and has the engine's methods and properties itself."""
+"""The base class of the framework adapters.
+
+An adapter holds a ``CascadeMemory`` that knows no framework (called the engine here), and has its methods and properties.
+"""
 
 from __future__ import annotations
 
