@@ -54,8 +54,8 @@ def take_in(ledger: Ledger, projection: Projection) -> bool:
 class Follower:
     """Reads the log for the projections that every recall needs, one thread at a time; the mirror reads it by itself.
 
-    Each line goes to the projections of all namespaces and to the state of its own namespace. If that state is not loaded, the
-    line is passed to ``absent``.
+    Each line is applied to the projections that span all namespaces, and to the state of the one namespace to which the line
+    belongs. If that state is not loaded, the line is passed to ``absent``.
     """
 
     def __init__(

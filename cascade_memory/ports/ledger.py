@@ -122,7 +122,10 @@ class Ledger(Protocol):
         ...
 
     def check(self, *, log: bool = True) -> None:
-        """Raise if a write now would not reach the folder (with ``log``: or its write-ahead log); takes microseconds."""
+        """Raise if a file that is written to is not the one in the folder any more, since somebody moved, deleted or replaced it.
+
+        A write now would be lost. With ``log``, the write-ahead log is checked as well. It takes microseconds.
+        """
         ...
 
     @property

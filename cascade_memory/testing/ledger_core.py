@@ -140,7 +140,10 @@ class LedgerCoreContract(LedgerRewards, LedgerFilters):
         assert ledger.insight.recalls(1) == 2
 
     def test_a_recall_that_waited_does_not_bring_back_what_was_forgotten(self) -> None:
-        """Neither the case nor the episode comes back; a recall that has seen the deletion is recorded."""
+        """If one of its candidates was forgotten meanwhile, it is refused, and its episode is not opened.
+
+        A recall that was made after the deletion is recorded.
+        """
         ledger = self._ledger()
         ledger.cases.add([self._case(query="a"), self._case(query="b")])
         gone, stays = self._keys(ledger)
