@@ -122,7 +122,7 @@ class Ledger(Protocol):
         ...
 
     def check(self, *, log: bool = True) -> None:
-        """Raise if a file that is written to is not the one in the folder any more, since somebody moved, deleted or replaced it.
+        """Raise if a file that is written to is no longer the one in the folder: somebody moved, deleted or replaced it.
 
         A write now would be lost. With ``log``, the write-ahead log is checked as well. It takes microseconds.
         """
