@@ -37,18 +37,18 @@ def measured(pattern: str, section: str) -> tuple[str, ...]:
 
 def test_the_gain_on_simulated_streams():
     gain = measured(r"^\| CASCADE \|.*\(\+([\d.]+ ± [\d.]+)\) \|$", "Deployment-time learning")
-    assert said(r"it solves ([\d.]+ ± [\d.]+) points more than showing the most similar case") == gain
+    assert said(r"the solver solves ([\d.]+ ± [\d.]+) points more with this memory than if it is always shown the most") == gain
 
 
 def test_the_gain_on_science_world():
     gain = measured(r"\*\*On ScienceWorld\*\* CASCADE is ahead of similarity by \*\*\+([\d.]+ ± [\d.]+)\*\*", "Deployment-time")
-    found = said(r"On ScienceWorld, where an agent really replays what is recalled, it solves ([\d.]+ ± [\d.]+) points more")
+    found = said(r"On ScienceWorld, where an agent really carries out .{0,40}, the agent solves ([\d.]+ ± [\d.]+) points more")
     assert found == gain
 
 
 def test_the_time_that_an_episode_takes_beside_a_bare_search_and_add():
     ours, tight = said(r"together take ([\d.]+) ms in a tight loop, (\d+) % of the time of a bare search and add in Chroma")
-    slower, paced = said(r"With a pause after each, they take ([\d.]+) ms, (\d+) % of it")
+    slower, paced = said(r"With a pause after each episode, they take ([\d.]+) ms, (\d+) % of the time")
     (processor,) = said(r"search and add in Chroma \(two cores of an (.+?)\)")
     beside = r"^  episode beside a bare langchain_chroma search \+ add at 1,000, "
     found = measured(rf"{beside}tight loop: ([\d.]+) ms against [\d.]+, ([\d.]+) of it$", "Speed")
@@ -70,7 +70,7 @@ def test_how_often_it_was_killed():
 
 def test_the_cost_of_the_hooks():
     (about,) = said(r"middleware and callbacks for LangChain add about (\d) ms to an episode")
-    (exactly,) = measured(r"^Middleware and callback handler add ([\d.]+) ms to an episode", "Agents")
+    (exactly,) = measured(r"the middleware and the callback handler add ([\d.]+) ms to an episode", "Agents")
     assert about == rounded(exactly, "1")
     claimed = said(r"our memory block and hook add about (\d) ms. But LlamaIndex itself needs (\d+) ms more")
     (ours,) = measured(r"^\| the same, with our block and our hook \|.*\(\+([\d.]+)\) \|$", "Agents")
