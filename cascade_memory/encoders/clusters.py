@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -45,19 +46,31 @@ class SolutionClusters:
     def retain(self, keys: NDArray[np.int64], groups: NDArray[np.int64], vectors: Vectors) -> None:
         """Add cases to the clusters of their solutions; update the covariance once at most, however many cases there are."""
         before = self._retained // _REFRESH_EVERY
-        for key, group, vector in zip(keys.tolist(), groups.tolist(), vectors, strict=True):
-            self._add(key, group, vector)
+        solutions = groups.tolist()
+        firsts = self._firsts(keys.tolist(), solutions)
+        for key, group, vector in zip(keys.tolist(), solutions, vectors, strict=True):
+            self._add(key, group, vector, firsts)
         if self._retained // _REFRESH_EVERY > before:
             self._whiten()
 
-    def _add(self, key: int, group: int, vector: Vectors) -> None:
+    def _firsts(self, keys: list[int], groups: list[int]) -> dict[int, Vectors]:
+        """Look up, at once, the vectors of the first cases of solutions that get a second case here; not of evicted cases."""
+        times, first = Counter(groups), dict[int, int]()
+        for key, group in zip(keys, groups, strict=True):
+            if group not in self.several and (group in self.single or times[group] > 1):
+                first.setdefault(group, self.single.get(group, key))
+        vectors = self._lookup(np.array(list(first.values()), np.int64)) if first else np.zeros((0, 1), np.float32)
+        found: list[bool] = vectors.any(axis=1).tolist()
+        return {group: vector for group, vector, there in zip(first, vectors, found, strict=True) if there}
+
+    def _add(self, key: int, group: int, vector: Vectors, firsts: dict[int, Vectors]) -> None:
         self._retained += 1
         known = self.several.get(group)
-        if known is None and group in self.single:
-            first = self._lookup(np.array([self.single.pop(group)]))[0]
-            known = (first, 1) if first.any() else None  # else that case was evicted meanwhile
-        if known is None:
+        if known is None and self.single.pop(group, None) is not None and group in firsts:
+            known = firsts[group], 1
+        if known is None:  # a new solution, or its only case was evicted meanwhile
             self.single[group] = key
+            firsts[group] = vector
         else:
             total, n = known
             self.deviations.append((vector - total / n) * np.sqrt(n / (n + 1.0)))
