@@ -47,26 +47,22 @@ class SolutionClusters:
         """Add cases to the clusters of their solutions; update the covariance once at most, however many cases there are."""
         before = self._retained // _REFRESH_EVERY
         solutions = groups.tolist()
-        firsts = self._firsts(keys.tolist(), solutions)
+        times, first = Counter(solutions), dict[int, int]()  # the keys of the first cases of solutions that get a second one here
+        for key, group in zip(keys.tolist(), solutions, strict=True):
+            if group not in self.several and (group in self.single or times[group] > 1):
+                first.setdefault(group, self.single.get(group, key))
+        firsts: dict[int, Vectors] = {}  # their vectors, looked up at once; those of evicted cases are zeros
+        if first:
+            firsts.update(zip(first, self._lookup(np.array(list(first.values()), np.int64)), strict=True))
         for key, group, vector in zip(keys.tolist(), solutions, vectors, strict=True):
             self._add(key, group, vector, firsts)
         if self._retained // _REFRESH_EVERY > before:
             self._whiten()
 
-    def _firsts(self, keys: list[int], groups: list[int]) -> dict[int, Vectors]:
-        """Look up, at once, the vectors of the first cases of solutions that get a second case here; not of evicted cases."""
-        times, first = Counter(groups), dict[int, int]()
-        for key, group in zip(keys, groups, strict=True):
-            if group not in self.several and (group in self.single or times[group] > 1):
-                first.setdefault(group, self.single.get(group, key))
-        vectors = self._lookup(np.array(list(first.values()), np.int64)) if first else np.zeros((0, 1), np.float32)
-        found: list[bool] = vectors.any(axis=1).tolist()
-        return {group: vector for group, vector, there in zip(first, vectors, found, strict=True) if there}
-
     def _add(self, key: int, group: int, vector: Vectors, firsts: dict[int, Vectors]) -> None:
         self._retained += 1
         known = self.several.get(group)
-        if known is None and self.single.pop(group, None) is not None and group in firsts:
+        if known is None and self.single.pop(group, None) is not None and firsts[group].any():
             known = firsts[group], 1
         if known is None:  # a new solution, or its only case was evicted meanwhile
             self.single[group] = key
