@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -46,27 +45,19 @@ class SolutionClusters:
     def retain(self, keys: NDArray[np.int64], groups: NDArray[np.int64], vectors: Vectors) -> None:
         """Add cases to the clusters of their solutions; update the covariance once at most, however many cases there are."""
         before = self._retained // _REFRESH_EVERY
-        solutions = groups.tolist()
-        times, first = Counter(solutions), dict[int, int]()  # the keys of the first cases of solutions that get a second one here
-        for key, group in zip(keys.tolist(), solutions, strict=True):
-            if group not in self.several and (group in self.single or times[group] > 1):
-                first.setdefault(group, self.single.get(group, key))
-        firsts: dict[int, Vectors] = {}  # their vectors, looked up at once; those of evicted cases are zeros
-        if first:
-            firsts.update(zip(first, self._lookup(np.array(list(first.values()), np.int64)), strict=True))
-        for key, group, vector in zip(keys.tolist(), solutions, vectors, strict=True):
-            self._add(key, group, vector, firsts)
+        for key, group, vector in zip(keys.tolist(), groups.tolist(), vectors, strict=True):
+            self._add(key, group, vector)
         if self._retained // _REFRESH_EVERY > before:
             self._whiten()
 
-    def _add(self, key: int, group: int, vector: Vectors, firsts: dict[int, Vectors]) -> None:
+    def _add(self, key: int, group: int, vector: Vectors) -> None:
         self._retained += 1
         known = self.several.get(group)
-        if known is None and self.single.pop(group, None) is not None and firsts[group].any():
-            known = firsts[group], 1
-        if known is None:  # a new solution, or its only case was evicted meanwhile
+        if known is None and group in self.single:
+            first = self._lookup(np.array([self.single.pop(group)]))[0]
+            known = (first, 1) if first.any() else None  # else that case was evicted meanwhile
+        if known is None:
             self.single[group] = key
-            firsts[group] = vector
         else:
             total, n = known
             self.deviations.append((vector - total / n) * np.sqrt(n / (n + 1.0)))
