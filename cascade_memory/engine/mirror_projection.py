@@ -96,7 +96,10 @@ class MirrorProjection:
         self.mark = mark
 
     def mark_dirty(self) -> bool:
-        """Note on disk that the mirror is in use, before it is opened; if it was changed, rebuild it and return False."""
+        """Note on disk that the mirror is in use, before it is opened, and return True.
+
+        If its files were changed since it was closed, rebuild it instead, and return False.
+        """
         if not self.mark.clean or self._mirror.shared:
             return True
         if self.mark.key and not self._mirror.is_sealed(self.mark.seal):

@@ -13,7 +13,10 @@ _BACK = 20  # entries of the audit log among which the last action is looked for
 
 
 def do(name: str, view: View) -> Rendered:
-    """Do what a form asks for; raise ``Elsewhere`` if another page follows. If two people act at once, the ledger lets one."""
+    """Do what a form asks for; raise ``Elsewhere`` if another page follows.
+
+    If two people act at once, the ledger refuses the second one.
+    """
     followed = view.acts[name].do(view, name)
     view.remembered.forget()
     if isinstance(followed, str):

@@ -260,7 +260,7 @@ class LedgerEpisodesContract(LedgerMaterial):
         assert (found.status, found.reward) == ("expired", None)
 
     def test_only_so_much_waits_for_somebodys_word(self) -> None:
-        """A report beyond the limit is refused, and nothing is written."""
+        """If the reports of agents that wait for confirmation would exceed the limit, the new one is refused."""
         ledger = self._ledger()
         ledger.episodes.check_room(1, 1_000)
         self._refused(QuotaExceeded, lambda: ledger.episodes.check_room(1, MOST_REPORTED_BYTES + 1))

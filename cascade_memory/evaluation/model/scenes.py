@@ -14,7 +14,7 @@ from cascade_memory.evaluation.model.examples import HOUSEHOLD_EXAMPLE, SCIENCE_
 
 
 class ScienceScene:
-    """Experiments in ScienceWorld; all its answers are shown unchanged, including its questions about what was meant."""
+    """Experiments in ScienceWorld. The model sees each reply of the world unchanged, also if the world asks what was meant."""
 
     instruction = (
         "You do scientific experiments in a world of text, with one action at a time. Its rooms: kitchen, foundry, workshop, "

@@ -37,7 +37,7 @@ class Searching:
 
     @property
     def declared(self) -> Mapping[str, Any]:
-        """What differs from the usual settings, for the row."""
+        """The settings that differ from the defaults, as they are written into the row of a run."""
         given = {
             "search": None if self.server is None else called(self.server),
             "search_tool": self.tool,

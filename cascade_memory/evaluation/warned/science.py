@@ -34,7 +34,7 @@ class RealScienceWorld(ScienceWorld):
 
 
 class Science:
-    """Replays a recalled experiment like ``ScienceAgent`` at full strength, with two differences.
+    """Replays a recalled experiment like a ``ScienceAgent`` of the strength "full", with two differences.
 
     First, an action that the world does not know costs a step. Second, the agent listens to warnings. If it solves a task
     alone, it plays the known solution, and listens to warnings there as well.
