@@ -197,7 +197,7 @@ class LightPolicy:
         return self.value.chance_worth_showing(choice.context, np.random.default_rng(seed))
 
     def context_of(self, slate: Slate, choice: Choice, chosen: NDArray[np.int64]) -> Floats:
-        """Compute the context that is stored with the recall if these candidates are shown."""
+        """Compute the context of showing these candidates, which is stored with the recall; see ``case_value.contexts_of``."""
         return contexts_of(slate, choice.value, None if choice.standing is None else choice.standing[:, _DOUBT], chosen)[1]
 
     def expect(self, key: int, slate: Slate, choice: Choice) -> None:

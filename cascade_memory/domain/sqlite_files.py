@@ -69,9 +69,9 @@ def connected(database: Path, option: str = "", **options: Any) -> Generator[sql
 
 @interruptible
 def at_most(connection: sqlite3.Connection, most: int) -> Generator[None, None, None]:
-    """Let each statement that reads a value longer than ``most`` fail ("string or blob too big"), before it is in memory.
+    """Within the block, a statement that would read a value of more than ``most`` bytes fails ("string or blob too big").
 
-    Before Python 3.11, such statements do not fail.
+    It fails before the value is in memory. Before Python 3.11, there is no limit.
     """
     set_limit: Callable[[int, int], int] | None = getattr(connection, "setlimit", None)
     if set_limit is None:

@@ -155,7 +155,11 @@ def _blurred(pool: Floats, prior: Floats) -> Floats:
 
 
 def _parts_of(tallies: Sequence[Tally]) -> Floats:
-    """Return a row of statistics for each warning; the rows of several warnings may be added up."""
+    """Return a row for each warning: episodes, repeats and rewards with and without the warning, once plain and once weighted.
+
+    The plain numbers are zeros if there are episodes of both kinds, the weighted ones if there are not. The sum of several rows
+    is the row of all these warnings together.
+    """
     counts = np.array([[one.warned, one.silent] for one in tallies], np.float64).reshape(-1, 2)
     repeated = np.array([[one.warned_repeated, one.silent_repeated] for one in tallies], np.float64).reshape(-1, 2)
     rewards = np.array([[one.warned_reward, one.silent_reward] for one in tallies], np.float64).reshape(-1, 2)

@@ -49,7 +49,11 @@ class Reader:
         self._ends: dict[re.Pattern[str], tuple[int, int]] = {}  # way of ending -> (from, to)
 
     def read(self, start: int, quotes: str, op: str, *, shouted: bool = False) -> Value | None:
-        """Return the value at a place; None if there is none. ``shouted``: its name is in capitals, like a variable's."""
+        """Return the value that begins at ``start``, or None if there is none.
+
+        ``op`` is the text between the name and the value, such as " = ", and ``quotes`` are the opening quotes, if any. With
+        ``shouted``, the name is written in capitals, as that of a variable of the environment.
+        """
         text = self._text
         tight = "=" in op and _SPACE.search(op) is None
         if not quotes and ends.is_block(op):

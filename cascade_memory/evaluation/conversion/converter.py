@@ -52,7 +52,7 @@ def drawn(rows: Sequence[Row], count: int) -> list[Row]:
 
 
 def text_of(source: Path, *names: str) -> str:
-    """Read, as UTF-8, the first of these files that exists in the folder of the source."""
+    """Read, as UTF-8, the first of these files that exists in the folder ``source``."""
     path = next((source / name for name in names if (source / name).is_file()), source / names[0])
     try:
         if path.stat().st_size > _MOST_BYTES:

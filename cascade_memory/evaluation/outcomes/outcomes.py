@@ -156,7 +156,10 @@ class Outcomes:
         return reply
 
     def watched(self, solver: Solver, task: str, queries: Sequence[str], show: Show) -> Solver:
-        """Return a solver that also stores the outcome of each attempt in this table, or the solver itself without ``chat``."""
+        """Return a solver that also stores the outcome of each attempt in this table.
+
+        If the table was opened without ``chat``, return the given solver itself.
+        """
         return solver if self._chat is None else _Watched(solver, self._shared, task, queries, show)
 
     def worth(self) -> list[tuple[str, str, int, int, int, float]]:
