@@ -35,9 +35,10 @@ def in_ram(settings: Settings) -> Engine:
 
 
 def assemble(place: Place, settings: Settings, made: list[Engine]) -> None:
-    """Open a place. Its ledger comes first, because it says which embedder the place was written with.
+    """Open a place (see ``assembly.place``) and put its engine into ``made``.
 
-    The engine is put into ``made`` before its threads begin, so that a caller who is interrupted can close it.
+    The ledger is opened first, because it says which embedder the place was written with. The engine is put into ``made``
+    before its threads begin, so that a caller who is interrupted can close it.
     """
     if place.is_new:  # what cannot be had is refused before anything is made
         resolve_embedder(settings.embedder, None)

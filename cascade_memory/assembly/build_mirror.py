@@ -1,4 +1,7 @@
-"""The child process that fills a new Chroma folder from a ledger. It prints the last case key and the folder's seal."""
+"""The child process that fills a new Chroma folder from a ledger. It prints the last case key and the folder's seal.
+
+The seal is a digest of the folder; it shows later whether somebody has changed the folder.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ _BATCH = 2_000
 
 
 def build(ledger_path: Path, target: Path) -> tuple[int, str]:
-    """Copy all cases into a new Chroma folder; return the greatest case key and the seal of the folder."""
+    """Copy all cases into a new Chroma folder; return the greatest case key and the seal (a digest) of the folder."""
     target.mkdir(mode=0o700)  # fails if the folder exists, since another process made it then
     ledger, mirror = SQLiteLedger(ledger_path), ChromaFolder(target)
     key = 0
@@ -42,7 +45,7 @@ def _die_with_pipe() -> None:
 
 
 def main() -> None:
-    """Build the folder; stop if the parent process ends."""
+    """Build the folder from the paths in ``sys.argv``, and print its key and seal; stop if the parent process ends."""
     threading.Thread(target=_die_with_pipe, daemon=True).start()
     threading.Thread(target=_die_with, args=(os.getppid(),), daemon=True).start()
     key, seal = build(Path(sys.argv[1]), Path(sys.argv[2]))

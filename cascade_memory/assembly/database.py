@@ -60,7 +60,10 @@ class Database:
         return PostgresLedger(self._url)
 
     def complete(self, parts: Parts, settings: Settings) -> Parts:
-        """Add the snapshots and leases that are rows of the database, and the Chroma server."""
+        """Return the parts with those of the database: the snapshots and leases, which are rows of it, and the Chroma server.
+
+        A lease is the right to do a job, such as feeding Chroma, that only one process at a time may do.
+        """
         ledger = parts.ledger
         assert isinstance(ledger, PostgresLedger)
         name = None if settings.chroma is None else identity(ledger)
@@ -79,4 +82,4 @@ class Database:
         )
 
     def opened(self, engine: Engine) -> None:
-        """Do nothing."""
+        """Do nothing: a database leaves nothing to be done once the engine works."""

@@ -42,7 +42,7 @@ class Folder:
 
     @property
     def key(self) -> str:
-        """The real path."""
+        """The real path of the folder, in which links are resolved."""
         return os.path.realpath(self.path)
 
     @property
@@ -59,7 +59,7 @@ class Folder:
         return SQLiteLedger(ledger_path(self.path))
 
     def complete(self, parts: Parts, settings: Settings) -> Parts:
-        """Add the files beside the ledger, and the lock that decides which process feeds Chroma."""
+        """Return the parts with the files beside the ledger, and the lock that decides which process feeds Chroma."""
         folder = Path(os.path.abspath(self.path))  # the working directory may change
         mirror = _mirror(folder, parts.ledger, settings.chroma)
         return replace(
@@ -72,7 +72,10 @@ class Folder:
         )
 
     def opened(self, engine: Engine) -> None:
-        """With a Chroma server, delete a Chroma folder that a command left, or that is from before a server was used."""
+        """If a Chroma server is used and this process feeds it, delete the Chroma database in the folder.
+
+        A command may have left one, or it is from before the server was used.
+        """
         mirror, feeder = engine.parts.mirror, engine.feeder
         if mirror is not None and mirror.shared and feeder is not None and feeder.owner:
             ChromaFolder(Path(os.path.abspath(self.path)) / CHROMA).discard()
@@ -95,7 +98,7 @@ def check_there(path: str | os.PathLike[str]) -> Path:
 
 
 def elsewhere(ledger: Ledger, here: str) -> tuple[str, ...]:
-    """Name the Chroma servers that this memory has fed, but is not connected to now."""
+    """Say, for people, on which Chroma servers other than ``here`` this memory has collections, and how to delete them."""
     servers = [key.removeprefix(MIRROR) for key in ledger.facts.names(f"{MIRROR}:")]
     return tuple(
         f"the collections on the Chroma server at {visible(one[1:])}: to delete them there, open the memory "
@@ -106,7 +109,7 @@ def elsewhere(ledger: Ledger, here: str) -> tuple[str, ...]:
 
 
 def _sweep(folder: Path, *, own_chroma: bool) -> tuple[str, ...]:
-    """Delete files that a purge must not leave behind; describe those that the user has to delete."""
+    """Delete files that a purge must not leave behind; return sentences about those that the user has to delete."""
     for end in ("", *BESIDE):
         remove(folder / (RESTORING + end))
     for file in files_in(folder / SNAPSHOTS):

@@ -20,7 +20,8 @@ START = np.array([COSINE_WEIGHT if name == "similarity" else END_WEIGHT if name 
 def light(*, hindsight: bool = True, shared: bool = False, **options: Any) -> Ranker:
     """Make the default ranker: the light encoder, a ranking head with hindsight, and abstaining.
 
-    With ``shared``, one more head learns from all namespaces of a folder; its weights are the prior mean of the other heads.
+    With ``shared``, one more ranking head learns from all namespaces of a folder. Its weights are the mean of the prior with
+    which the head of each namespace begins.
     """
     policy = functools.partial(LightPolicy, len(FEATURES), hindsight=hindsight, start=START, **options)
     weights = SharedWeights(policy) if shared else None

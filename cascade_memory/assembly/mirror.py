@@ -68,11 +68,11 @@ class ChildBuild:
         )
 
     def poll(self) -> int | None:
-        """Return the exit status, or None while it runs."""
+        """Return the exit status of the process, or None while it runs."""
         return self._process.poll()
 
     def finish(self) -> tuple[int, str]:
-        """Move the finished mirror to its final place; return the greatest case key in it, and its seal."""
+        """Move the finished mirror to its final place; return its greatest case key and its seal (see ``CaseMirror.seal``)."""
         assert self._process.stdout is not None
         with self._process:
             key, seal = self._process.stdout.read().split()
@@ -88,7 +88,7 @@ class ChildBuild:
 
 
 def identity(ledger: Ledger) -> str | None:
-    """Return an id that distinguishes this memory's collections from others on the same server; None if none can be stored."""
+    """Return the id of this memory's collections on a Chroma server; None if the ledger has none and is read-only."""
     known = ledger.facts.get(_IDENTITY)
     if known is None and not ledger.read_only:
         ledger.facts.set(_IDENTITY, uuid.uuid4().hex[:12])

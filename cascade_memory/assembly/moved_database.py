@@ -12,6 +12,6 @@ class MovedDatabase(OpenedForMove):
     """A ledger in PostgreSQL and what was learned from it, for the time of one move."""
 
     def learned(self, connection: Connection, *, anew: bool = False) -> Snapshots:
-        """Return the store of what was learned, in a connection's transaction; ``anew`` is not needed for an empty ledger."""
+        """Return the store of snapshots, used in the transaction of ``connection``; ``anew`` has no effect here."""
         del anew
         return SnapshotsInRows(self.snapshots(connection))

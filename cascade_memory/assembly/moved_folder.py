@@ -27,7 +27,7 @@ class MovedFolder:
 
     @interruptible
     def reading(self, *, while_open: bool) -> Generator[Connection, None, None]:
-        """Yield a connection to the ledger, which nobody else can open meanwhile."""
+        """Yield a connection to the ledger; nobody else can open the ledger meanwhile, so ``while_open`` is ignored."""
         del while_open  # what a file's other users have not written yet is not known
         folder.check_there(self._root)
         with self._owned():
@@ -58,7 +58,7 @@ class MovedFolder:
                         remove(self._root / (folder.LEDGER + end))
 
     def learned(self, connection: Connection, *, anew: bool = False) -> Snapshots:
-        """Return the store of what was learned; ``anew`` first deletes what an earlier attempt may have left."""
+        """Return the store of snapshots; ``anew`` first deletes those that an earlier attempt may have left."""
         del connection
         if anew:
             remove(self._root / folder.SNAPSHOTS)

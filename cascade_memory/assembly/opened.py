@@ -33,7 +33,7 @@ _opening = threading.RLock()
 
 
 def acquire(path: str | os.PathLike[str] | None, settings: Settings, holder: object) -> Engine:
-    """Return the engine of a place for a handle, and open it if necessary. Without a path, return a new engine in RAM."""
+    """Return the engine of a place for the handle ``holder``; open it if necessary. Without a path, make a new one in RAM."""
     settings_of.check(settings)
     if path is None:
         if settings.chroma is not None:
@@ -97,7 +97,7 @@ def _is_usable(known: _Opened, settings: Settings) -> bool:
 
 
 def _is_lost(engine: Engine) -> bool:
-    """Say whether the folder of this engine was replaced or deleted; to open its path then means to open what is there now."""
+    """Say whether the folder of an engine was replaced or deleted; a new handle must then open what is at its path now."""
     try:
         engine.parts.ledger.check()
     except StoreError:
@@ -112,7 +112,7 @@ def _close(key: str) -> None:
 
 @atexit.register
 def _close_all() -> None:
-    """Save what was learned and close Chroma cleanly, but do not spend time on feeding it the remaining cases."""
+    """At the end of the process, save what was learned and close Chroma cleanly, but do not feed it the remaining cases."""
     for known in list(_open.values()):
         known.engine.close(feed=False)
 

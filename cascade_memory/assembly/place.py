@@ -42,7 +42,7 @@ class Place(Protocol):
         ...
 
     def complete(self, parts: Parts, settings: Settings) -> Parts:
-        """Add the parts that depend on the place: the snapshots, the mirror, and the lock for feeding the mirror."""
+        """Return the parts with those that depend on the place: snapshots, the mirror, and the lock for feeding the mirror."""
         ...
 
     def opened(self, engine: Engine) -> None:

@@ -86,7 +86,7 @@ def cross_encoder(
     """Make the paper's ranker: a Hugging Face reranker that is trained online, with a linear head that explores.
 
     Args:
-        model: A folder, or a name on the Hugging Face hub, of a sequence classifier with one label.
+        model: A sequence classifier with one label: its folder, or its name on the Hugging Face hub.
         bandit: The head: ``NeuralLinLogUCB``, or ``NeuralLinUCB`` or ``ThompsonSampling`` from ``bandit.rivals``. With
             ``LinLogUCB`` or ``NeuralLogUCB``, the encoder is not trained: they learn from the pretrained reranker's features.
         schedule: When and how the encoder is trained.

@@ -22,7 +22,7 @@ from cascade_memory.stores.folder_files import remove
 
 
 def restore(backup: str | os.PathLike[str], path: str | os.PathLike[str], *, replace: bool = False) -> dict[str, int]:
-    """Restore a backup into a folder; return what it holds. Nothing is removed before the backup has been read.
+    """Restore a backup into a folder; return counts of its content. Nothing is removed before the backup has been read.
 
     Args:
         backup: The folder that ``CascadeMemory.backup`` wrote.

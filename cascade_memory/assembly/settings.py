@@ -66,8 +66,8 @@ def same(first: Settings, settings: Settings) -> bool:
 def check_same(first: Settings, settings: Settings, place: str) -> None:
     """Refuse settings that differ from those with which the place is open.
 
-    "auto" accepts every value. So do None for ``limits``, ``shadow`` and ``vigilance``, None for ``ranker_options`` if the
-    ranker is "auto", and the default of ``warnings``.
+    A setting that is "auto" accepts every value of the open engine. So does a ``limits``, ``shadow`` or ``vigilance`` that is
+    None, a ``ranker_options`` that is None if the ranker is "auto", and a ``warnings`` that has its default.
     """
     for name in (one.name for one in fields(Settings)):
         before, now = getattr(first, name), getattr(settings, name)

@@ -81,7 +81,7 @@ class CaseValue:
     # -- asking ------------------------------------------------------------------------------------------------------
 
     def predict(self, context: Floats) -> Prediction:
-        """Predict success for one context (d,) or for many (n, d)."""
+        """Predict success for one context (see ``contexts_of``), of shape (d,), or for many, of shape (n, d)."""
         beliefs = self._beliefs
         fit = sigmoid(np.asarray(context @ beliefs.weights))
         utility = fit * _mean(beliefs.fitting) + (1 - fit) * _mean(beliefs.unfitting)
@@ -90,13 +90,13 @@ class CaseValue:
     def predict_for(
         self, slate: Slate, value: Floats, doubt: Floats | None, chosen: NDArray[np.int64]
     ) -> tuple[Prediction, Floats]:
-        """Predict success for each candidate, and return the context of the choice."""
+        """Return the predictions for all candidates, and the context of the choice; for the arguments see ``contexts_of``."""
         contexts, context = contexts_of(slate, value, doubt, chosen)
         return self.predict(contexts), context
 
     @property
     def unrelated_help(self) -> bool:
-        """Whether cases that are no more similar to a task than unrelated texts are have turned out to help."""
+        """Whether cases have turned out to help although they are no more similar to the task than unrelated texts are."""
         d = len(self._prior)
         unrelated = self._rows[self._rows[:, _UNRELATED] > 0.0, :d]
         if not len(unrelated):
@@ -116,10 +116,10 @@ class CaseValue:
         return np.append(chosen[:1], chosen[1:][~unrelated | helps])
 
     def worth_showing(self, context: Floats, rng: np.random.Generator) -> bool:
-        """Decide whether showing the case beats showing none: by one draw from the beliefs.
+        """Decide whether to show the case: whether that beats showing none, by one draw from the beliefs.
 
         Before 16 episodes are recorded, the expectations decide. If the account (``right_to_show``) is closed, the answer is
-        no.
+        no. While little is known, half of the recalls show no case in any event (``_share``).
         """
         if not self.account.open:
             return False
@@ -138,7 +138,7 @@ class CaseValue:
 
     @property
     def _share(self) -> float:
-        """The share of recalls that may show a case: half, while neither its worth nor success without it is known."""
+        """The share of recalls that may show a case: half, until the account is half full or enough episodes had no case."""
         return 1.0 if self.account.left > MOST / 2.0 or self._beliefs.alone.sum() - 2.0 >= COMPARED else 0.5
 
     def _draws(self, context: Floats, rng: np.random.Generator, n: int) -> NDArray[np.bool_]:
@@ -272,8 +272,9 @@ class CaseValue:
 
 
 def contexts_of(slate: Slate, value: Floats, doubt: Floats | None, chosen: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Compute the context of each candidate, and the context of a choice.
+    """Compute the contexts, the numbers from which ``CaseValue`` predicts: that of each candidate, and that of a choice.
 
+    ``value`` (n,) orders the candidates; its softmax is how likely each is right. ``doubt`` (n,) is as in ``records.Standing``.
     The context of a candidate is [1, log odds that its solution is right, cosine, 1 if it may be unrelated]. The probabilities
     of candidates with the same solution are added up. The context of a choice is that of the first chosen candidate, but with
     the log odds that any of the chosen ones is right.

@@ -15,7 +15,7 @@ Votes = tuple[NDArray[np.int64], Floats, Floats]  # of one recall: case keys, si
 
 
 def votes(similarity: Floats) -> Floats:
-    """Give each candidate a share of the vote; the nearest candidates dominate.
+    """Return each candidate's share of a vote on the right solution; the shares add up to 1, and the nearest have the most.
 
     >>> votes(np.array([0.9, 0.9])).tolist()
     [0.5, 0.5]

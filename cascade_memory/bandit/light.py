@@ -165,7 +165,7 @@ class LightPolicy:
         )
 
     def _best(self, slate: Slate, score: Floats, k: int, learned: Forecast | None) -> tuple[NDArray[np.int64], Floats | None]:
-        """Return the k best candidates, and the standings that were looked up.
+        """Return the k best candidates, and a ``records.Standing`` for each candidate, as rows; None if nothing is known.
 
         Looking up a record costs time, so only the records of candidates that are about to be chosen are looked up.
         """
@@ -215,7 +215,7 @@ class LightPolicy:
             self._publish(posterior)
 
     def withdraw(self, key: int) -> None:
-        """Undo ``expect``."""
+        """Undo ``expect`` for a recall that will get no reward."""
         with self._publishing:
             pair = self.expected.pop(key, None)
             if pair is not None:
@@ -260,7 +260,7 @@ class LightPolicy:
             self._learn_from_reward(outcome, features, blames=agreement is None)
 
     def _learn_from_reward(self, outcome: Feedback, features: Floats, *, blames: bool) -> None:
-        """Learn from the reward of the shown cases, without hindsight; if ``blames``, so does the ranking head."""
+        """Learn from the reward of the shown cases, without hindsight; the ranking head learns from it only if ``blames``."""
         start, together = self._leaning(), outcome.weight / len(outcome.chosen)
         for place in outcome.chosen.tolist():  # it is unknown which of the shown cases the agent followed
             self.process.note(outcome.slate, features, place, outcome.reward, together, start)
@@ -298,10 +298,10 @@ class LightPolicy:
         return trust
 
     def _logged(self, outcome: Feedback) -> Floats | None:
-        """Return the features that were logged with an outcome; None if another kind of policy, or the fallback, chose.
+        """Return the features that were logged with an outcome; None if this policy cannot learn from them.
 
-        New features are only ever added at the end. Where an earlier version did not have a feature yet, it is filled
-        with 0.
+        That is so if another kind of policy, or the fallback, made the choice, or if a number is impossibly large. New features
+        are only ever added at the end. A feature that an earlier version did not have yet is filled with 0.
         """
         features = np.asarray(outcome.slate.features, np.float64)
         missing = len(self._prior) - features.shape[1]

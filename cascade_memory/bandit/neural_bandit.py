@@ -25,11 +25,14 @@ class Trainee(Protocol):
     """A pair encoder that can be trained. It is immutable: training returns a new one."""
 
     def features(self, refs: Sequence[Ref]) -> Floats:
-        """Encode each pair as one row; the row is nan if the pair has been forgotten."""
+        """Encode each pair (the keys of a recall and a case) as one row; the row is nan if the pair has been forgotten."""
         ...
 
     def trained(self, lessons: Sequence[Lesson], theta: Floats, *, joint: bool) -> tuple[Trainee, Floats]:
-        """Train one step on the paper's Eq. loss; return the new encoder, and the head, which is trained too if ``joint``."""
+        """Take one training step on the paper's loss (Eq. loss); return the new encoder and the head.
+
+        A lesson is (pair, label, weight). ``theta`` is the head; it is trained too if ``joint``.
+        """
         ...
 
 
@@ -69,9 +72,9 @@ class NeuralBandit:
         self.steps = 0  # training steps of the encoder so far
 
     def learn(self, outcome: Feedback, refs: Sequence[Ref], extra: Sequence[Lesson] = ()) -> bool:
-        """Learn from an outcome and its pairs; return True if the encoder was trained.
+        """Learn from an outcome, whose chosen pairs are ``refs``; return True if the encoder was trained.
 
-        ``extra`` are lessons from hindsight: only the encoder learns from them.
+        ``extra`` are lessons (pair, label, weight) from hindsight: only the encoder learns from them.
         """
         encoder, policy = self.now
         if not len(outcome.chosen) or not outcome.shown:
@@ -115,7 +118,7 @@ class NeuralBandit:
             self._encoded[place] = self.steps
 
     def _due(self) -> list[int]:
-        """Return the places in the window to encode again: the newest, and of the others those that have waited longest."""
+        """Return the places in the window of the pairs to encode again: the newest, and of the others the longest waiting."""
         n, most = len(self._refs), self._schedule.reencode
         if most is None or n <= most:
             return list(range(n))
@@ -125,7 +128,7 @@ class NeuralBandit:
         return [*sorted(longest.tolist()), *range(n - newest, n)]
 
     def rebuild(self, policy: NeuralLinLogUCB, history: Sequence[tuple[Feedback, Sequence[Ref]]]) -> None:
-        """Learn the head again from these outcomes; the encoder stays as it is, since it cannot unlearn."""
+        """Teach these outcomes to ``policy``, the new head; the encoder stays as it is, since it cannot unlearn."""
         encoder, _ = self.now
         fresh = NeuralBandit(encoder, policy, self._schedule)
         features = encoder.features([ref for _, refs in history for ref in refs])
@@ -171,7 +174,7 @@ class NeuralBandit:
 
 
 def on_chosen_pairs(outcome: Feedback, features: Floats) -> Feedback:
-    """Reduce an outcome to the chosen candidates, and give them these features."""
+    """Return an outcome reduced to its chosen candidates, with these features for them."""
     chosen, slate = outcome.chosen, outcome.slate
     return dataclasses.replace(
         outcome,

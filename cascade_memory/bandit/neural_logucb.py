@@ -126,7 +126,7 @@ class NeuralLogUCB:
                 self._train()
 
     def _observed(self, outcome: Feedback) -> bool:
-        """Add credited pairs to the window, and all chosen ones to U unless ``expect`` did; False if it teaches nothing."""
+        """Add credited pairs to the window, and chosen ones to U unless ``expect`` did; False if the outcome is unusable."""
         fits = len(outcome.chosen) and outcome.slate.features.shape[1] == self._shape[1]
         if not outcome.shown or not fits or not (np.abs(outcome.slate.features) <= USUAL).all():
             return False

@@ -40,9 +40,10 @@ class Praise:
     def is_news(self, heard: Heard, established: Callable[[int], bool], tenure: Callable[[int], float]) -> bool:
         """Say whether an outcome may teach: no actor may praise only itself, unless it is established.
 
-        An outcome of an established reporter, or one that praises nobody, may always teach. Any other one with an agreeing
-        candidate may not teach where solutions recur for a few reporters only. If no praised author is established either, the
-        second outcome by which this reporter praises this author teaches with probability 1/2, the third with 1/3, and so on.
+        An outcome of an established reporter, or one that praises nobody, may always teach. Any other outcome in which a
+        candidate has the verified solution may teach only where solutions recur for many reporters. If no praised author is
+        established either, the second outcome by which this reporter praises this author teaches with probability 1/2, the
+        third with 1/3, and so on. ``tenure`` says how far a reporter counts, from 0 to 1: new ones count less.
         """
         praised = heard.praised
         if not praised or established(heard.reporter):
@@ -55,7 +56,7 @@ class Praise:
         return bool(others) and heard.draw * (min(others) + 1) < 1.0
 
     def _recurring(self, tenure: Callable[[int], float]) -> bool:
-        """Say whether solutions recur: in many of the last outcomes, and for many of those who reported them."""
+        """Say whether solutions recur: in many of the last outcomes, and for many of the actors who reported these outcomes."""
         recurred = [reporter for reporter, agreed in self._verified if agreed]
         known, whom = (math.fsum(map(tenure, some)) for some in ({one for one, _ in self._verified}, set(recurred)))
         unheard = 0 if TRUSTED in recurred else self.UNHEARD

@@ -18,8 +18,9 @@ from cascade_memory.ports.policy import Floats, Slate, State
 class Standing(NamedTuple):
     """A summary of a solution's outcomes for similar queries, each weighted by the similarity of its query.
 
-    ``shift`` is what these outcomes add to the log odds that the solution is right. ``doubt`` is the part of it that says that
-    the solution never fits such queries: zero or less.
+    ``shown`` and ``succeeded`` are how often the solution was shown, and how often the task then succeeded. ``shift`` is what
+    these outcomes add to the log odds that the solution is right. ``doubt`` is the part of ``shift`` that comes from the
+    possibility that the solution never fits such queries; it is zero or less.
     """
 
     shown: float = 0.0
@@ -93,7 +94,7 @@ class Records:
         return math.log1p(odds) - math.log1p(odds * math.exp(min(-evidence, 700.0))) if evidence < 0.0 else 0.0
 
     def note(self, group: int, slate: Slate, *, reward: float, rates: tuple[float, float], weight: float = 1.0) -> None:
-        """Record how a shown solution did; ``rates`` are the success rates with one that does not fit, and one that does.
+        """Record how a shown solution did; ``rates`` are the success rates with an unfitting solution and with a fitting one.
 
         ``weight`` is how much this outcome counts: less than 1 if its source is not quite believed.
         """

@@ -9,9 +9,9 @@ from cascade_memory.ports.policy import Feedback, Floats
 
 
 class SharedWeights:
-    """The weights of the signals, learned from the outcomes of all namespaces. They share nothing else: no case and no word.
+    """The weights of the signals, learned from the outcomes of all namespaces, which share nothing else: no case, no word.
 
-    Before the first outcome they are those with which a policy starts:
+    Before the first outcome, the weights are those with which a policy starts:
 
     >>> shared = SharedWeights(lambda: LightPolicy(dimension=2))
     >>> shared.mean()

@@ -51,7 +51,10 @@ class SmallNetwork:
         return np.concatenate([by_inner.ravel(), slopes.sum(axis=0), hidden.sum(axis=0), [float(len(features))]])
 
     def spread(self, features: Floats, design: Floats) -> Floats:
-        """Compute ``sum g^2 / U`` for each row; the gradients themselves (77,001 numbers for d = 768) are never stored."""
+        """Compute ``sum g^2 / U`` for each row, as in ``NeuralLogUCB``; U is ``design``.
+
+        The gradients themselves (77,001 numbers for d = 768) are never stored.
+        """
         width, dimension = self.inner.shape
         by_inner, by_inner_bias, by_outer, (by_outer_bias,) = np.split(
             1.0 / design, np.cumsum([width * dimension, width, width])

@@ -20,9 +20,11 @@ from cascade_memory.ports.policy import Floats
 
 @dataclass(slots=True)
 class SourceRecord:
-    """What is known of one actor: the log odds that its cases, and its reports, are bad; and who spoke for and against it.
+    """What is known of one actor.
 
-    ``did`` and ``should`` are how its cases did lately, and what was expected of them.
+    ``cases`` and ``reports`` are the log odds that its cases, and its reports, are bad. ``did`` and ``should`` are how its
+    cases did lately, and what was expected of them. ``of_it`` and ``against`` are the actors whose reports spoke for it and
+    against it.
     """
 
     cases: float = 0.0
@@ -116,7 +118,7 @@ class SourceRecords:
         return TRUSTED in witnesses or len(witnesses) >= min(needed, self.MOST_WITNESSES)
 
     def _settled(self) -> bool:
-        """Whether most of the active actors have a good record; if so, only these can be witnesses for others."""
+        """Whether most of the active actors have a good record; if so, only their reports can give others a good record."""
         return self._known() > 0.5
 
     def _known(self) -> float:
@@ -130,12 +132,12 @@ class SourceRecords:
 
     @property
     def judged_too_early(self) -> bool:
-        """Whether the first outcomes were judged as if there were too few actors, although enough actors came soon."""
+        """Whether the first outcomes were judged as if there were too few actors for a majority, although enough came soon."""
         return self.many_came and not self._soon_many and self._fair_lessons
 
     @property
     def fair(self) -> float:
-        """The share of the recalls, and of the lessons, that an actor without a good record may have."""
+        """The share of the recalls, and of the outcomes that teach, that an actor without a good record may have."""
         return 1.0 if self.few else min(1.0, max(self.FAIR, 2.0 / max(1, self.turns.active)))
 
     @property
@@ -159,10 +161,10 @@ class SourceRecords:
     def held(self, authors: NDArray[np.int64], groups: NDArray[np.int64], asker: int, draw: float) -> NDArray[np.bool_]:
         """Return which candidates must not be shown in a recall, given a uniform draw that belongs to its episode.
 
-        A candidate must not be shown if ``draw`` is at least its author's share. There are two exceptions, but not for
-        convicted authors: an established actor, or the asker, has a candidate with the same solution; or newcomers do well, and
-        at least three actors with a share above ``FAIR`` have candidates with this solution. An actor's own cases may always be
-        shown to it.
+        A candidate must not be shown if ``draw`` is at least its author's ``share``. There are two exceptions, but not for
+        convicted authors, whose share is 0: an established actor, or the asker, has a candidate with the same solution; or the
+        cases of ``newcomers`` do well, and at least three actors with a share above ``FAIR`` have candidates with this
+        solution. An actor's own cases may always be shown to it.
         """
         share = {actor: self.share(actor) for actor in {*authors.tolist()} if actor not in (TRUSTED, asker)}
         held = np.array([draw >= share.get(actor, 1.0) for actor in authors.tolist()], bool)
@@ -181,7 +183,11 @@ class SourceRecords:
         return self.newcomers > 0.8 and len(honest) > self.WITNESSES
 
     def teaches(self, heard: Heard) -> bool:
-        """Whether an outcome may teach: not a liar's or a suspect's; of an actor without a good record, only a fair share."""
+        """Say whether an outcome may teach.
+
+        The outcomes of a liar or a suspect may not. Of those of an actor without a good record, only a fair share may, and only
+        if they say something new (see ``Praise.is_news``), unless there are ``few`` actors.
+        """
         reporter = heard.reporter
         if reporter == TRUSTED:
             return True
@@ -219,7 +225,7 @@ class SourceRecords:
         return True
 
     def _note_turn(self, reporter: int) -> None:
-        """Count an outcome for its reporter, and find out after how many outcomes a reporter's word counts fully."""
+        """Count an outcome for its reporter, and find out after how many outcomes the reports of an actor count fully."""
         self.turns.note(reporter)
         self._reports.note(reporter)
         reports = {actor: self._reports.of(actor) for actor in self.turns.actors}
@@ -233,7 +239,10 @@ class SourceRecords:
         return 1.0 if reporter == TRUSTED else min(1.0, self._reports.of(reporter) / self._whole_after)
 
     def _weight(self, reporter: int) -> float:
-        """Return how much the reports of an actor count: less if it has no good record, while others have one."""
+        """Return how much the reports of an actor count: fully if it has a good record.
+
+        Otherwise they count less, the more other actors have a good record and the worse its own record is.
+        """
         if self.established(reporter):
             return 1.0
         record = self.records.get(reporter)
@@ -288,7 +297,7 @@ class SourceRecords:
                 self._count(heard, place, float(agreement[place]), expected, weight)
 
     def _count(self, heard: Heard, place: int, did: float, expected: float, weight: float) -> None:
-        """Add one outcome about a case to the record of the case's author, unless the author reported it."""
+        """Add one outcome about a case to the record of the case's author, unless the author itself reported the outcome."""
         author, case = int(heard.authors[place]), int(heard.cases[place])
         if author in (TRUSTED, heard.reporter):
             return

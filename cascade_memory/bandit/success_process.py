@@ -86,7 +86,7 @@ class Fitted:
         return float(self.trust @ TRUSTS)
 
     def family_sizes(self) -> tuple[int, ...]:
-        """Count the solutions of each family of more than one, the largest first."""
+        """Return the number of solutions in each family that has more than one, the largest first."""
         children = Counter(list(self.families.values()))  # the learner may add one meanwhile
         return tuple(1 + count for _, count in children.most_common())
 
@@ -172,17 +172,17 @@ class SuccessProcess:
         self._unfitted = min(self._unfitted, len(self._rows.reward))
 
     def doubt(self, group: int, share: float) -> None:
-        """Limit what the rewards of a solution say about the signals: its failures are blamed on the solution alone."""
+        """Let the rewards of a solution count at most ``share`` for the signals: the solution alone is blamed for the rest."""
         if self._rows is not None:
             telling = np.where(self._rows.groups == group, np.minimum(self._rows.telling, share), self._rows.telling)
             self._rows = self._rows._replace(telling=telling)
 
     def family(self, group: int) -> int:
-        """Return the first solution in the line from which this one was made: itself, if it was made from none."""
+        """Return the family of a solution: the first one from which it descends, or itself if it was made from no other."""
         return self._families.get(group, group)
 
     def descends(self, child: int, parent: int) -> None:
-        """Record that a solution was made from another one."""
+        """Record that the solution ``child`` was made from the solution ``parent``."""
         self._families.setdefault(child, self.family(parent))
         if len(self._families) > _MOST_FAMILIES:
             del self._families[next(iter(self._families))]

@@ -1,4 +1,4 @@
-"""Counts whose outcomes were reported or whose cases were shown lately, and finds actors with more than a fair share."""
+"""Counts who reported outcomes or had cases shown lately, and finds actors who did so more than their fair share."""
 
 from __future__ import annotations
 

@@ -59,10 +59,10 @@ def is_small_talk(text: str) -> bool:
 
 
 def task_in(turns: Sequence[tuple[bool, T]], text_of: Callable[[T], str] = str) -> tuple[Kind, int | None]:
-    """Say what the last message of the user is, and return the position of the turn with its task (None: no task yet).
+    """Return what the user's last message is, and the position of the turn with the task it belongs to (None: no task yet).
 
     If the message is a task itself, this is its own position. A turn is a pair: whether the user wrote it, and its content. The
-    content is a text, or something from which ``text_of`` reads a text, which is done for the last turns only.
+    content is a text, or something from which ``text_of`` reads a text. It is read for the last turns only.
 
     >>> task_in([(True, "hello"), (False, "Hi!"), (True, "Where is my tent?"), (False, "On its way."), (True, "since when?")])
     ('follow-up', 2)
@@ -113,7 +113,7 @@ class _Said:
         return not self._plain or any(map(self._is_small_talk_in, _languages())) or self._is_pleased()
 
     def _is_pleased(self) -> bool:
-        """Say whether the message begins with thanks or the like, says that something has helped, and nothing after that."""
+        """Say whether the message begins with thanks or the like, then says that something has helped, and then ends."""
         known = self._language
         if self._asks or not known.pleasant.begins(self._plain):
             return False
@@ -130,7 +130,7 @@ class _Said:
         return said_something and not others and len(rest.split()) <= _NAMED
 
     def _answers(self, question: _Question) -> bool:
-        """Say whether the message lets the work go on: a yes to a proposal, or a yes or no to a question about the task."""
+        """Say whether the message lets the agent go on: yes to a proposal, or yes or no to a question about the task."""
         known = self._language
         if question in ("none", "closes") or not known.answers.begins(self._plain):
             return False
@@ -180,7 +180,7 @@ class _Phrases:
         return rest, rest != plain
 
     def around(self, plain: str) -> tuple[str, bool, str]:
-        """Return the text before the last of these phrases (less other ones), whether there is one, and the text after it."""
+        """Return the text before the last of these phrases, less others of them; whether there is one; the text after it."""
         space = self._space
         text = f"{space}{plain}{space}"
         places = ((text.rfind(f"{space}{phrase}{space}"), len(phrase)) for phrase in self.phrases)
@@ -240,7 +240,7 @@ def _language_of(plain: str) -> _Language:
 
 
 def _question_in(answer: str) -> _Question:
-    """Say with what kind of question an answer of the agent ends."""
+    """Return the kind of question at the end of an answer of the agent (see ``proposals`` and ``closing`` in ``words``)."""
     lines = [one.strip() for one in answer.splitlines() if one.strip()]
     last = lines[-1] if lines else ""
     if not last.endswith(_QUESTION):

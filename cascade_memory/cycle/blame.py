@@ -1,7 +1,7 @@
 """Finds the step that is to blame for a failed run, and what to do instead; None if no step can be blamed.
 
-A call that a person refused comes first, then the last call that failed. An error of the world, such as a time-out, is nobody's
-mistake, unless the same action meets it repeatedly.
+A call that a person refused is blamed first; if there is none, the last call that failed. An error of the world, such as a
+time-out, is nobody's mistake, unless the same action meets it repeatedly.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def why_nobody(run: Trajectory) -> str:
 
 
 def _repaired(steps: Sequence[Step], place: int) -> bool:
-    """Say whether the same action succeeded later in the run."""
+    """Say whether the same action as in the step at ``place`` succeeded later in the run."""
     same = (steps[place].tool, steps[place].action)
     return any((step.tool, step.action) == same and not step.failed for step in steps[place + 1 :])
 
@@ -197,9 +197,9 @@ def _kind(step: Step) -> str:
 def _elsewhere(
     task: str, steps: Sequence[Step], place: int, words: tuple[str, ...], near: Sequence[Solved]
 ) -> tuple[Step | None, str | None]:
-    """Return what the most similar solved run did instead.
+    """Return what the most similar solved run did instead of the step at ``place``.
 
-    If that run began with the same actions, it is the step at the same place; otherwise the step that is most similar.
+    If that run began with the same actions, this is its step at the same place; otherwise it is the step that is most similar.
     """
     wanted = set(words_in(said_by(steps[place])))
     for solved in (one for one in near if one.trusted):

@@ -40,9 +40,9 @@ def turns(cases: Sequence[RecalledCase], tools: Collection[str] = (), recall: st
     """Write the cases as earlier turns of a chat, in the form of OpenAI's API, the most promising last.
 
     Steps that called one of ``tools`` become calls with their results, if all steps of the case did; other steps become text.
-    Cases that failed, and those whose source is not trusted enough, come first, as text between fences. A case that no longer
-    fits is left out. ``recall`` is the id of the recall: the ids of the calls are made from it, so that two recalls in one
-    conversation share none.
+    Cases that failed, and those whose source is not trusted enough, come first, as text between fences. If a case does not fit
+    into ``MAX_TOTAL_CHARS`` characters any more, it is left out, with all less promising ones. ``recall`` is the id of the
+    recall: the ids of the calls are made from it, so that two recalls in one conversation share none.
     """
     if isinstance(tools, str):
         raise InvalidInput(f"tools are the names of several tools: [{quoted(tools)}], not {quoted(tools)}")
@@ -75,9 +75,10 @@ def _turn(case: RecalledCase, name: str, tools: Collection[str]) -> list[Turn]:
 
 
 def _calls(solution: Trajectory, name: str, limit: int, each: int) -> list[Turn]:
-    """Write a trajectory as tool calls with their results, and the answer at the end; an empty list if it is too long.
+    """Write a trajectory as tool calls with their results, and its answer at the end.
 
-    Each text is cut to ``each`` characters. Only arguments are not cut, since a part of them would be no valid JSON.
+    Return an empty list if that is too long for ``limit`` characters. Each text is cut to ``each`` characters. Only arguments
+    are not cut, since a part of them would be no valid JSON.
     """
     written: list[Turn] = []
     for number, step in enumerate(solution.steps, start=1):

@@ -29,7 +29,7 @@ class Before:
 
 
 def before(run: Solution | None, blame: Blame) -> Before:
-    """Return what was done in a run before the step that is blamed was tried first; nothing if that step is not found.
+    """Return what was done in a run before the blamed step was first tried; an empty ``Before`` if the step is not found.
 
     >>> run = Trajectory([Step("pick up cup", "I see no cup.", failed=True), Step("move cup to box", "Unknown.", failed=True)])
     >>> said = {"action": "move cup to box", "happened": "Unknown.", "words": ("move", "cup", "to", "box")}

@@ -12,7 +12,7 @@ WINDOW = 2048  # outcomes from which a policy is rebuilt: bounded, however long 
 
 
 def needs_rebuild(changes: Sequence[Change]) -> bool:
-    """Say whether outcomes were taken back. A policy cannot subtract these, but can be rebuilt without them."""
+    """Say whether outcomes were taken back. A policy cannot unlearn them, but can be rebuilt without them."""
     return any(change.takes_outcomes_back for change in changes)
 
 

@@ -29,7 +29,7 @@ class Call:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """All its words."""
+        """All words of the call."""
         return frozenset[str]().union(*self.wordings)
 
     @cached_property
@@ -187,13 +187,14 @@ def _words_of(text: str) -> frozenset[str]:
 
 
 def stands(mistake: Mistake, cosine: float, now: Call, calls: Sequence[tuple[float, Call]]) -> bool:
-    """Say whether a mistake, made on a task with this cosine to the present one, counts for the call ``now``.
+    """Say whether a mistake, made on a task with this cosine to the present one, is a mistake in the call ``now`` as well.
 
     ``calls`` are the calls of the same tool on similar solved tasks, with the cosines of these tasks. The failure is compared
-    with those of them that did the same and succeeded. If only the failure or only a success was in the place of ``now``, it
-    decides. If both or neither were, the failure counts unless the same call has worked on a clearly more similar task. But a
-    success in another place says nothing if the calls name places that recur. A call that names no place is never in the same
-    place as another call. Moreover, a failure in another place does not count if it lies in tables that ``now`` does not name.
+    with those of them that did the same and succeeded. If only the failure was in the place of ``now``, the answer is yes; if
+    only a success was, it is no. If both or neither were there, it is yes, unless the same call has worked on a clearly more
+    similar task. But a success in another place says nothing if the calls name places that recur. A call that names no place is
+    never in the same place as another call. Moreover, the answer is no for a failure in another place that lies in tables that
+    ``now`` does not name.
     """
     why = mistake.blame.why
     if why == "refused" or not mistake.is_repeated(now):
@@ -216,7 +217,10 @@ def stands(mistake: Mistake, cosine: float, now: Call, calls: Sequence[tuple[flo
 
 
 def _come_again(mistake: Mistake, calls: Sequence[tuple[float, Call]]) -> bool:
-    """Say whether two calls have the same place: the places in which agents work recur, free texts do not."""
+    """Say whether any two of these calls have the same place.
+
+    If so, their arguments name places, since the places in which agents work recur, and free texts do not.
+    """
     found = [json.dumps(place, sort_keys=True, default=repr) for _, one in calls if (place := mistake.place_of(one))]
     return len({*found}) < len(found)
 

@@ -18,8 +18,8 @@ def hindsight(
 ) -> dict[int, NDArray[np.float32]]:
     """Compute, for each recall, how far every candidate's stored solution agrees with the verified one.
 
-    With hindsight, a success gives K labels instead of one. The agreement of a forgotten solution is unknown (nan).
-    ``solution_key`` is the key of the verified solution, as cases store it.
+    With hindsight, a success gives a label to each candidate instead of only to those that were shown. The agreement of a
+    forgotten solution is unknown (nan). ``solution_key`` is the key of the verified solution, as cases store it.
     """
     groups: dict[int, list[int]] = {recall: of_recall.tolist() for recall, of_recall in episode.groups.items()}
     distinct = sorted({group for of_recall in groups.values() for group in of_recall})

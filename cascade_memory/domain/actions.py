@@ -53,8 +53,8 @@ Counts: TypeAlias = "Mapping[str, int]"
 def check_actor(actor: object) -> str | None:
     """Check who did something: a short text that the caller sets, or None.
 
-    A name that looks like another one but is not would be a new actor, without a record and with a cap of its own. So white
-    space at its ends, line breaks and invisible characters are refused; the name itself is never changed.
+    A name that looks like another one but is not would be a new actor, without a record, and with its own cap on rewards. So
+    white space at its ends, line breaks and invisible characters are refused; the name itself is never changed.
 
     >>> check_actor("ann@example.org")
     'ann@example.org'
@@ -113,7 +113,9 @@ def only(ids: Sequence[str]) -> str | None:
 
 
 def group_of(kind: str) -> tuple[str, ...]:
-    """Return the kinds of which only the latest one on a subject can be taken back.
+    """Return the group of kinds of actions to which this kind belongs.
+
+    Of the actions of one group on a subject, only the latest can be taken back.
 
     >>> group_of("unpin")
     ('pin', 'unpin')
@@ -135,7 +137,7 @@ class NewAction:
 
     @property
     def corrects(self) -> bool:
-        """Whether it is a correction, which may replace what others have judged."""
+        """Whether the action is a correction, which may replace what others have judged."""
         return self.kind == "correct"
 
 
@@ -160,7 +162,7 @@ class Taken:
 
     @property
     def is_verdict(self) -> bool:
-        """Whether it judged an episode."""
+        """Whether the action judged an episode."""
         return self.outcome is not None
 
     @property
@@ -223,7 +225,7 @@ class AuditEntry:
 
     @property
     def why_not(self) -> str | None:
-        """Why it cannot be taken back; None if it can."""
+        """Why the action cannot be taken back; None if it can."""
         if self.can_undo:
             return None
         if self.undone:

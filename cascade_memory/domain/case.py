@@ -87,7 +87,8 @@ class Case:
 class ExpiredCase:
     """A case that was set aside and can still be brought back.
 
-    It was not verified for the memory's ``ttl``, or it had to make room (``why`` is "evicted").
+    Either it was not verified within the memory's ``ttl`` (``why`` is "expired"), or it had to make room (``why`` is
+    "evicted").
     """
 
     id: str

@@ -94,7 +94,7 @@ class Spent:
         return Cost(**steps, characters=len(text), tokens=estimated_tokens(text))
 
     def __deepcopy__(self, memo: dict[int, object] | None = None) -> Spent:
-        """Return this same object: a copy of a recall was not paid for again."""
+        """Return this same object: copying a recall causes no further costs."""
         return self
 
 

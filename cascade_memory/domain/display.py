@@ -53,7 +53,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def by_whom(actor: str | None, channel: str | None) -> str:
-    """Say who did something, and through which door.
+    """Say who did something, and through which channel.
 
     >>> by_whom("ann", "mcp"), by_whom(None, "python"), by_whom(None, None)
     ('ann (mcp)', 'nobody named (python)', 'nobody named')

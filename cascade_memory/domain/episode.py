@@ -154,7 +154,7 @@ class Episode:
 
     @property
     def waits_for_a_verdict(self) -> bool:
-        """Whether a person should say how it went: only its agent has judged it, or its run has ended and nobody has."""
+        """Whether a person should judge the episode: only its agent has judged it, or its run has ended unjudged."""
         return self.has_only_agents_word or (self.status == "open" and self.ended not in (None, "interrupted"))
 
     @property

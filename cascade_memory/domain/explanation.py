@@ -69,7 +69,10 @@ class Explanation:
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """The candidates, of the first five, that rank higher than by similarity alone: the old place, the new one, and why."""
+        """Those of the first five candidates that rank higher than by similarity alone.
+
+        Each text has the old place of the candidate, the new one, and the reason.
+        """
         by_score = sorted(range(len(self.candidates)), key=lambda i: (-self.candidates[i].score, i))
         moved: list[str] = []
         for place, i in enumerate(by_score[:5]):

@@ -111,7 +111,7 @@ class FailureWarning:
     tally: Tally = Tally()
 
     def rows(self) -> list[tuple[str, str]]:
-        """List the rows of the table, each with a name and a value."""
+        """List the rows of the table that shows the warning, each with a name and a value."""
         tally, who = self.tally, ", ".join(self.actors)
         return [
             ("state", self.state + self._why_so()),

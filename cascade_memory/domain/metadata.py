@@ -29,7 +29,7 @@ _INT64 = 2**63
 def check_metadata(metadata: object, *, most: int = 1) -> dict[str, MetadataValue]:
     """Check that Chroma, JSON and the ledger can all store ``metadata`` without changing it, and return a copy.
 
-    The metadata may be ``most`` times as large as one call may bring.
+    The metadata may be ``most`` times as large as the metadata of one call.
 
     >>> check_metadata({"tool": "search", "steps": 4})
     {'tool': 'search', 'steps': 4}

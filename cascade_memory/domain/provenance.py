@@ -47,11 +47,11 @@ class Wanted:
         )
 
     def __bool__(self) -> bool:
-        """Say whether anything is asked for."""
+        """Say whether any condition is set."""
         return self != Wanted()
 
     def described(self) -> str:
-        """Describe it in words.
+        """Describe in words whose rows are wanted.
 
         >>> Wanted.of(actor="ann", channel="mcp", since=0).described()
         "actor 'ann', channel 'mcp', since 1970-01-01T00:00:00+00:00"

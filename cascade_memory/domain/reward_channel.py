@@ -52,7 +52,9 @@ def check_caps(caps: object) -> Mapping[str, int]:
 
 
 def cap_of(caps: Mapping[str, int], source: str, channel: str | None) -> int | None:
-    """Return the cap of a reward; None if there is none. The cap of a reward over MCP is never above that of an agent's.
+    """Return the cap of a reward; None if there is none.
+
+    The cap of a reward over MCP is never above the cap of the source "agent".
 
     >>> cap_of(CAPS, "host", None), cap_of(CAPS, "host", "mcp"), cap_of(CAPS, "user", "mcp")
     (None, 1000, 100)
@@ -63,7 +65,7 @@ def cap_of(caps: Mapping[str, int], source: str, channel: str | None) -> int | N
 
 
 def burst_of(cap: int) -> int:
-    """Return how many rewards of one actor within a minute are so many that somebody should look.
+    """Return the number of rewards of one actor within a minute that raises an alarm; ``cap`` is the actor's cap for an hour.
 
     >>> burst_of(100), burst_of(20)
     (10, 5)

@@ -39,7 +39,7 @@ class Signed:
     mark: str
 
     def is_over(self, now: Times) -> bool:
-        """Say whether its time is over by either clock."""
+        """Say whether the token has expired by at least one of the two clocks."""
         return now.wall >= self.until.wall or now.running >= self.until.running
 
 

@@ -41,5 +41,5 @@ class ActorStanding:
 
     @property
     def alarming(self) -> bool:
-        """Whether a person should look at it."""
+        """Whether a person should look at this actor."""
         return self.standing in ("quarantined", "liar")

@@ -23,7 +23,7 @@ class Tickets:
 
     Args:
         lifetime: For how long a ticket can be redeemed after its recall (seconds, or a timedelta); by default a day.
-        sources: The sources of rewards that need a ticket. What comes over MCP needs one from every source.
+        sources: The sources of rewards that need a ticket. A reward over MCP needs one, whatever its source is.
 
     >>> Tickets(lifetime=timedelta(hours=1)).seconds
     3600.0

@@ -16,7 +16,7 @@ CHANNELS = ("python", "langchain", "llama_index", "mcp", "cli", "inspector", "im
 
 
 class ByWhom(NamedTuple):
-    """Who did something, as the host said, and the door through which it came."""
+    """Who did something, as the host said, and the channel through which it came."""
 
     actor: str | None = None
     channel: str | None = None

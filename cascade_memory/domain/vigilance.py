@@ -12,7 +12,7 @@ class Vigilance:
     Args:
         records: Keep a record of each actor from what others report about its cases, and stop showing the cases of an actor
             whose record is bad beyond doubt.
-        probation: Show the cases of actors without a good record seldom, where that is called for.
+        probation: While the cases of newcomers fail, show the cases of all actors without a good record seldom.
         reports: Do not learn from the outcomes of an actor who reports the opposite of what happened.
         fair_lessons: Learn no more than a fair share from an actor without a good record.
 

@@ -68,7 +68,7 @@ class Alignment:
         )  # replaced as a whole, since other threads read it meanwhile
 
     def retain(self, cases: Candidates, letters: Rarity) -> None:
-        """Compare the new cases that have several paragraphs with the cases before them."""
+        """Compare the new cases that have several paragraphs with earlier ones; ``letters`` measures how similar texts are."""
         counted = self._cases
         for place, text in enumerate(cases.texts):
             if not has_ends(text):

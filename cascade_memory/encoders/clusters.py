@@ -39,7 +39,7 @@ class SolutionClusters:
 
     @property
     def scatter(self) -> NDArray[np.float64]:
-        """The sum of the outer products of the deviations: the covariance, times their number."""
+        """The sum of the outer products of the deviations: the covariance, times the number of deviations."""
         return np.zeros((self._dimension, self._dimension)) if self._scatter is None else self._scatter
 
     def retain(self, keys: NDArray[np.int64], groups: NDArray[np.int64], vectors: Vectors) -> None:
@@ -73,7 +73,7 @@ class SolutionClusters:
             self._whitening = whitening(self.scatter / self._count, self._count)
 
     def scores(self, vector: Vectors, groups: NDArray[np.int64], vectors: Vectors) -> NDArray[np.float32]:
-        """Return the discriminant of each candidate, given the query's vector."""
+        """Return the score of each candidate (see the class) from the query's vector and the candidates' groups and vectors."""
         distinct, first, index = np.unique(groups, return_index=True, return_inverse=True)
         means = np.empty((len(distinct), len(vector)), np.float32)
         counts = np.ones(len(distinct), np.float32)

@@ -28,7 +28,7 @@ _NOTHING: Terms = (np.zeros(0, np.int32), np.zeros(0, np.int32))
 
 
 def letter_terms(texts: Sequence[str]) -> Terms:
-    """Return the hashed sequences of four bytes that occur in each text.
+    """Return each hashed sequence of four bytes that occurs in a text, as two arrays (which text, which bucket).
 
     >>> owners, buckets = letter_terms(["abcd", "abcd"])
     >>> len(buckets) == len(set(buckets)) * 2     # the same sequences, once for each text
@@ -44,7 +44,7 @@ def letter_terms(texts: Sequence[str]) -> Terms:
 
 
 def word_terms(texts: Sequence[str]) -> Terms:
-    """Return the hashed words that occur in each text.
+    """Return each hashed word that occurs in a text, as two arrays (which text, which bucket).
 
     >>> owners, buckets = word_terms(["The cup, the CUP!", "a cup"])
     >>> owners.tolist()
@@ -80,7 +80,7 @@ def _unique(owners: NDArray[np.int32], codes: NDArray[np.uint32]) -> Terms:
 
 
 class Tally:
-    """How often each of ``buckets`` buckets was counted, in little memory while few buckets are in use.
+    """Counts how often each of ``buckets`` hash buckets occurs, in little memory while few buckets are in use.
 
     At first the counts are kept for the buckets in use alone, later in a table of all buckets, which is 256 KB for 65,536.
     Other threads may read while one thread adds.
@@ -125,7 +125,7 @@ class Tally:
 
     @staticmethod
     def _found(keys: NDArray[np.int32], buckets: NDArray[np.int32]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Return where each bucket stands among the keys, and whether it is one of them."""
+        """Return where each bucket stands or would stand among the sorted ``keys``, and whether it is one of them."""
         places = keys.searchsorted(buckets)
         known = keys.take(places, mode="clip") == buckets if len(keys) else np.zeros(len(buckets), bool)
         return places, known

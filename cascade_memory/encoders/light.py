@@ -78,7 +78,10 @@ class LightEncoder:
         }
 
     def _of_ends(self, query: str, texts: Sequence[str]) -> list[NDArray[np.float32]]:
-        """Compare the first and the last paragraphs: they often name the task, while the rest describes the situation."""
+        """Return how much the first paragraphs of the query and each text share, and how much the last ones do.
+
+        These paragraphs often name the task, while the rest describes the situation.
+        """
         if not self.alignment.weights.any() or not has_ends(query):
             return [np.zeros(len(texts), np.float32)] * len(ENDS)
         others = zip(*(ends_of(text) for text in texts), strict=True)

@@ -46,7 +46,7 @@ class ExactMatcher:
         ]
 
     def by_key(self, verified: Solution, kind: str, *, equal: bool) -> float:
-        """Return the agreement with a stored solution from its kind and from whether its key is equal, without reading it."""
+        """Return the agreement with a stored solution of which only the kind, and whether its key is equal, are known."""
         if equal:
             return 1.0
         return float("nan") if kind == "trajectory" or isinstance(verified, Trajectory) else 0.0

@@ -14,7 +14,7 @@ from cascade_memory.domain.interruptible import interruptible
 
 
 def calm(torch: Any, *, short: bool) -> contextlib.AbstractContextManager[None]:
-    """Return ``one_thread`` for a short calculation, and for every calculation in a forked child.
+    """Return ``one_thread`` for a short calculation, and for any in a forked child; otherwise a block that changes nothing.
 
     The threads of OpenMP do not survive a fork: if the parent process has calculated with several threads, the child would wait
     for them forever.

@@ -1,4 +1,4 @@
-"""Alarms about actors who report more rewards within an hour than may teach, or very many within a minute."""
+"""Alarms about actors who report more rewards within an hour than the memory learns from, or very many within a minute."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST = 100  # alarms that are kept; a flood of names must not fill the memory
 
 
 class Alarms:
-    """Remembers the alarms of the last hour in this process. Each is logged once, and quotes no task and no case."""
+    """Remembers the alarms of the last hour in this process. It logs each at most once an hour, and quotes no task or case."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -27,7 +27,10 @@ class Alarms:
         self._changing = threading.Lock()
 
     def note(self, judgement: Judgement, settled: Settled) -> None:
-        """Raise the alarms to which an outcome that was just recorded gives reason."""
+        """Raise an alarm if the outcome that was just recorded is beyond its actor's cap, or is part of a burst.
+
+        The cap is the number of rewards within an hour that are learned from; a burst is ``burst_of`` rewards within a minute.
+        """
         if judgement.cap is None or judgement.actor is None or not settled.changed:
             return
         who = f"actor {judgement.actor!r} in namespace {judgement.namespace!r}, source {judgement.source!r}"

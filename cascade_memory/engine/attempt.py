@@ -1,8 +1,8 @@
 """Lets a recall end by its deadline even if a part of it hangs: a model is called on another thread, which can be abandoned.
 
-The rest of a recall stays on its caller's thread, since its data are in the processor's cache there. It can only wait for
-locks, and these have a time limit of their own. But a ranker from elsewhere may hang as well, and so may a server. With one of
-these, or if a filter may keep the database busy, the whole recall runs on the other thread.
+The rest of a recall stays on its caller's thread, since its data are in the processor's cache there. That rest can only wait
+for locks, and these have a time limit of their own. But a ranker from elsewhere may hang as well, and so may a database server.
+With one of these, or if a filter may keep the database busy, the whole recall runs on the other thread.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ class Attempt:
         self._undecided = deque((True,))  # the thread that takes the one item decides: show the cases, or give up
 
     def show(self, found: Recall) -> float | None:
-        """Decide that these cases will be shown, even if writing them down fails; return for how long writing may take.
+        """Decide that the cases of ``found`` will be shown, even if the recall cannot be stored.
 
-        Raises ``DeadlinePassed`` if the waiting thread has given up.
+        Return how many seconds storing it may take; None: there is no limit. Raise ``DeadlinePassed`` if the waiting thread has
+        given up.
         """
         self.found = found
         if not self.decide():
@@ -64,14 +65,14 @@ class Attempt:
         return DeadlinePassed(f"{self.doing} did not answer within the deadline of {self.deadline:g} s")
 
     def decide(self) -> bool:
-        """Decide for both threads; return False if the other thread has decided already."""
+        """Claim the decision to show the cases or to give up; return False if the other thread has claimed it already."""
         try:
             return self._undecided.pop()
         except IndexError:
             return False
 
     def give_up(self) -> Recall:
-        """Return what was found, although it is still being written down; raise if nothing was found in time."""
+        """Return the recall, although it is not stored yet; raise ``DeadlinePassed`` if no cases were chosen in time."""
         if self.decide():
             raise self.missed()
         assert self.found is not None
@@ -101,9 +102,10 @@ class Attempts:
         self._counting = threading.Lock()
 
     def make(self, deadline: float | None, work: Callable[[Attempt], Recall], *, light: bool) -> Recall:
-        """Return what was found within the deadline, or raise; without a deadline, work on the caller's own thread.
+        """Do ``work``, and return the recall that it makes; raise ``DeadlinePassed`` if that takes too long.
 
-        ``light``: the work takes the database only a moment, however much is stored.
+        Without a deadline, the caller's own thread does the work. ``light`` says that the work takes the database only a
+        moment, however much is stored.
         """
         with asked_by(Asker()) as asker:
             attempt = Attempt(deadline, asker)
@@ -141,7 +143,10 @@ class Attempts:
         raise attempt.missed()
 
     def load(self, deadline: float | None, work: Callable[[], object], what: str) -> None:
-        """Do work that is done only once, such as loading a model. It may exceed the deadline, but not ``_LOADING`` seconds."""
+        """Do work that is done only once, such as loading a model; raise ``DeadlinePassed`` if it takes too long.
+
+        It may exceed the deadline: it may take ``_LOADING`` seconds, or until the deadline if that is later.
+        """
         if deadline is None:
             work()
             return
@@ -164,7 +169,7 @@ class Attempts:
         return job
 
     def note_stuck(self, *more: Job[Any]) -> list[Job[Any]]:
-        """Record jobs that nobody waits for any more; return those that still hang."""
+        """Record jobs that nobody waits for any more; return those of all recorded jobs that still hang."""
         with self._counting:
             self._stuck = [job for job in (*self._stuck, *more) if not job.over]
             return self._stuck

@@ -76,7 +76,7 @@ def _blamed(engine: Settles, judgement: Judgement, task: str, run: Trajectory, n
 
 
 def _near(engine: Settles, judgement: Judgement, episode: Unsettled) -> list[Solved]:
-    """Return the runs that solved the most similar tasks; only of authors whose cases may be shown."""
+    """Return the stored runs that solved the most similar tasks, without those whose actors' cases must not be shown."""
     if not len(episode.vector):
         return []
     state = engine.namespace_state(judgement.namespace)

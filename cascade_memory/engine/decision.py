@@ -172,7 +172,10 @@ class Decider:
         return episode.arm
 
     def _among(self, state: NamespaceState, request: RecallRequest, newest: int | None) -> NDArray[np.int64] | None:
-        """Return the keys of the cases to choose from, None for all; at most the ``newest`` ones if the ranker sets a limit."""
+        """Return the keys of the cases to choose from; None stands for all cases.
+
+        If the ranker chooses among the newest cases, only the ``newest`` ones are returned.
+        """
         ledger, where = self._parts.ledger, request.where
         among = None if where is None else ledger.filtered(state.namespace_id, where)
         if self._parts.ranker.newest and newest is not None:
@@ -228,7 +231,10 @@ class Decider:
 def _without_held(
     find: Callable[..., Recalled], recalled: Recalled, state: NamespaceState, asker: str | None, episode_id: str, size: int
 ) -> tuple[Recalled, tuple[HeldBack, ...]]:
-    """Replace the candidates whose authors may not be shown in this episode by the next nearest cases."""
+    """Replace candidates whose authors' cases must not be shown in this episode by the next nearest cases.
+
+    Return the candidates, and a description of each of those that were replaced.
+    """
 
     def held_of(found: Recalled) -> NDArray[np.bool_]:
         return state.standings.held(found.authors, found.candidates.groups, asker, episode_id) if found.authors else _NOBODY

@@ -42,7 +42,7 @@ _ABSENT = object()
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """What a record consists of; what it does not have is empty."""
+    """The texts and the metadata of one record; a part that the record does not have is empty or None."""
 
     query: str = ""
     solution: Solution | None = None
@@ -72,14 +72,18 @@ class Door:
         self.kept = OpenSecrets()  # what was announced in episodes
 
     def record(self, episode_id: object = None, kept: OpenSecrets | None = None) -> Incoming:
-        """Begin a record, or go on with that of an episode: within it, the same secret gets the same placeholder."""
+        """Return an ``Incoming`` for a new record or, with ``episode_id``, for more texts of that episode.
+
+        Within a record or an episode, the same secret gets the same placeholder.
+        """
         episode = episode_id if isinstance(episode_id, str) and self._on else None
         return Incoming(self._on, self._also, kept or self.kept, episode)
 
     def settled(self, record: T, episode_id: str | None, kept: OpenSecrets, pass_in: Callable[[T, Incoming], T]) -> T:
-        """Pass a record in repeatedly until it no longer changes: one field may announce a secret that another contains.
+        """Call ``pass_in`` with a record again and again, until the record no longer changes; return the record.
 
-        ``kept`` holds the secrets that are known of its episode. The user's function is called last, when all secrets are gone.
+        Once is not enough, since one field may announce a secret that another contains. ``kept`` holds the secrets that are
+        known of the episode. The user's function is called last, when all secrets are gone.
         """
         incoming = Incoming(self._on, None, kept, episode_id)
         for _ in range(_ROUNDS):
@@ -111,7 +115,8 @@ class Door:
 class Incoming:
     """One record on its way in. The methods check their arguments and return what may be stored.
 
-    One part of a record may announce a secret that another part contains. So all parts of a record are passed in together.
+    One part of a record may announce a secret (``password: x``) that another part contains (``x``). So all parts of a record
+    are passed in together.
     """
 
     def __init__(self, on: bool, also: Callable[[str], str] | None, kept: OpenSecrets, episode_id: str | None = None) -> None:
@@ -136,7 +141,7 @@ class Incoming:
         return self.made is not None and self.made.any
 
     def count_on_after(self, text: str) -> None:
-        """Number new placeholders after those in a text that was stored before, with placeholders for its secrets."""
+        """Give new placeholders higher numbers than the placeholders in a text that was stored earlier."""
         if "[secret:" in text:
             self._marks.note_used(text)
 
@@ -236,7 +241,10 @@ class Incoming:
         return name
 
     def namespace(self, name: str, look_up: Callable[[str], object]) -> str:
-        """Return the name of a namespace as it is. A secret in it is refused, unless the namespace exists already."""
+        """Return the name of a namespace as it is, or refuse it because it looks as if it holds a secret.
+
+        The name of a namespace that exists already (``look_up`` tells) is not refused.
+        """
         try:
             return self.name(name, "namespace")
         except InvalidInput:
@@ -341,7 +349,10 @@ def _texts_in(texts: Texts) -> list[str]:
 
 
 def _fitting(given: Texts, clean: Texts) -> Texts:
-    """Return the cleaned parts, cut and checked again if changed: a placeholder may be longer than its secret."""
+    """Return the parts in ``clean``; those that differ from ``given`` are cut to their limits and checked again.
+
+    This is needed because a placeholder may be longer than its secret.
+    """
 
     def fits(text: str, before: str, name: str, limit: int) -> str:
         return before if text == before else check_text(text[:limit], name, limit)

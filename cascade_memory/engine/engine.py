@@ -102,7 +102,7 @@ class Engine:
         return self._closed
 
     def check(self) -> None:
-        """Raise if the memory cannot be used any more."""
+        """Raise an error if the memory is closed, or if it was opened before this process was forked."""
         if os.getpid() != self._pid:
             raise MemoryForked(
                 "this memory was opened before fork() and cannot be used in the child; "
@@ -149,7 +149,7 @@ class Engine:
         )
 
     def loaded_state(self, namespace: str) -> NamespaceState | None:
-        """Return the state of a namespace if it is loaded now."""
+        """Return the state of a namespace if it is loaded now, otherwise None."""
         return self._states.get(namespace)
 
     def _drop_outdated(self, namespace_id: int, changes: Sequence[Change]) -> None:
@@ -167,12 +167,12 @@ class Engine:
         return self._follower.follow()
 
     def hear(self) -> None:
-        """Apply what other processes have written, unless that was done just now; learn from it later."""
+        """Apply what other processes have written, unless this was done just now; the learner's thread learns from it later."""
         if time.monotonic() >= self._follower.due and self.follow() and self._learner is not None:
             self._learner.wake()
 
     def oldest(self) -> float:
-        """Return the time limit from the ttl: what is older is not shown any more; 0 without a ttl."""
+        """Return the time before which things are too old to be shown, according to the ttl; 0 without a ttl."""
         return 0.0 if self._limits is None or self._limits.ttl is None else time.time() - self._limits.ttl
 
     def behind(self) -> int:
@@ -195,7 +195,8 @@ class Engine:
     def learn_soon(self) -> None:
         """Apply new lines of the log, then learn from them: at once, or on the learner's thread.
 
-        Everything acknowledged is already in the ledger, so a failure here is only counted; the next call makes up for it.
+        All that callers were told is stored is in the ledger already. So a failure here is only counted, and the next call
+        makes up for it.
         """
         try:
             if self.follow():
@@ -292,7 +293,10 @@ class Engine:
         )
 
     def note_failure(self, step: str, error: Exception, *, warned: bool = False) -> None:
-        """Count and log a failure that raises no exception; at INFO if the caller is ``warned``. DEBUG adds the traceback."""
+        """Count and log a failure that raises no exception.
+
+        It is logged at level WARNING, or at level INFO if the caller is ``warned`` as well. Level DEBUG adds the traceback.
+        """
         self.failures[step] += 1
         said = on_one_line(self.parts.door.said(error))  # it may quote a case
         self.last_error = f"{step}: {said}"
@@ -377,7 +381,10 @@ class Engine:
             self.feeder.flush()
 
     def close(self, *, feed: bool = True) -> None:
-        """Stop the threads, save what was learned, and release the folder. After an interrupt, call it again."""
+        """Stop the threads, save what was learned, and release the folder; with ``feed``, bring the mirror up to date first.
+
+        If an interrupt ends this call, call it again.
+        """
         if self._released or os.getpid() != self._pid:
             return
         self._closed = True

@@ -15,7 +15,7 @@ _REST = 0.005  # seconds to wait before working, so that a recall right after a 
 
 
 class Closable(Protocol):
-    """What a thread must know of its engine."""
+    """The part of an engine that its threads need."""
 
     @property
     def closed(self) -> bool:
@@ -29,7 +29,7 @@ E = TypeVar("E", bound=Closable)
 class EngineThread(Generic[E]):
     """Does one kind of work whenever it is woken.
 
-    It holds its engine weakly, so that a memory in RAM can be dropped without being closed.
+    Its reference to the engine is weak, so that a memory in RAM can be freed without being closed.
     """
 
     def __init__(self, engine: E, name: str, work: Callable[[E], object]) -> None:

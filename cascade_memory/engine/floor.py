@@ -1,4 +1,4 @@
-"""The similarities that unrelated texts reach under the folder's embedder, as a floor; measured once and stored."""
+"""The floor: the similarity that even unrelated texts reach under the folder's embedder. It is measured once and stored."""
 
 from __future__ import annotations
 
@@ -24,7 +24,11 @@ _log = log_of(__name__)
 
 
 class Floor:
-    """Measures what similarity unrelated texts reach; with a slow model at the first write, so that no recall waits for it."""
+    """Measures how similar unrelated texts are.
+
+    If the embedder is fast (``at_once``), it does so when the floor is first needed. Otherwise it does so at the first write,
+    so that no recall waits for it.
+    """
 
     def __init__(self, ledger: Ledger, embedder: Embedder, *, at_once: bool) -> None:
         self._ledger, self._embedder, self._at_once = ledger, embedder, at_once
@@ -34,7 +38,7 @@ class Floor:
         self._lock = threading.Lock()
 
     def now(self) -> Unrelated | None:
-        """Return what was measured; None if nothing was yet. With ``at_once``, the embedder is fast: measure now."""
+        """Return the measured similarities, or None if there are none yet; a fast embedder measures them now."""
         if self._found is None and not self._looked:
             with self._lock:  # whoever comes second waits, since without a floor it would show anything
                 if not self._looked:
@@ -52,7 +56,7 @@ class Floor:
         return None if unrelated is None else unrelated.floors(query.vector, candidates.vectors, cases=cases)
 
     def measure(self) -> None:
-        """Embed the texts and store their vectors, unless that was tried; a failure leaves the memory without a floor."""
+        """Embed unrelated texts and store their vectors, unless that was tried before; if it fails, the memory has no floor."""
         if self.now() is None and not self._at_once and not self._tried:
             self._embed()
 

@@ -44,7 +44,7 @@ class NamespaceProjection(Projection, Protocol):
 
 
 def take_in(ledger: Ledger, projection: Projection) -> bool:
-    """Let one projection apply its next lines; return whether there may be more."""
+    """Let one projection apply its next lines; return whether there may be more lines."""
     changes = ledger.tail(projection.seq, _LINES)
     if changes:
         projection.apply(changes)
@@ -55,7 +55,7 @@ class Follower:
     """Reads the log for the projections that every recall needs, one thread at a time; the mirror reads it by itself.
 
     Each line is applied to the projections that span all namespaces, and to the state of the one namespace to which the line
-    belongs. If that state is not loaded, the line is passed to ``absent``.
+    belongs. If that state is not loaded, the line is passed to the function ``absent``.
     """
 
     def __init__(

@@ -34,7 +34,10 @@ class LoadedStates:
         self._loading = threading.Lock()
 
     def get(self, name: str) -> NamespaceState | None:
-        """Return the state of a name if it is loaded. After a purge the name may be gone, or may have another number."""
+        """Return the state of a namespace if it is loaded, otherwise None.
+
+        After a purge, a namespace may be gone, or may exist again with another id; its old state is then unloaded.
+        """
         found = self.states.get(name)
         if found is None or not found.purged:
             return found

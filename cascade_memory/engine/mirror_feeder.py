@@ -72,7 +72,7 @@ class MirrorFeeder:
 
     @property
     def state(self) -> str:
-        """The state in one word, for people."""
+        """The state of the mirror in one word, for people."""
         if not self.owner:
             return "follower"
         if self._projection.is_building:
@@ -276,7 +276,10 @@ class MirrorFeeder:
             self.flush()
 
     def purge(self, line: int) -> tuple[str, ...]:
-        """Rebuild the mirror without what the log has removed up to a line; describe what forgotten data may be left."""
+        """Rebuild the mirror without what was removed up to a line of the log.
+
+        Return texts for people that say where forgotten data may remain; none if none can remain.
+        """
         aside, self._stands_aside = self._stands_aside, False
         try:
             with self._hurried():
@@ -301,7 +304,7 @@ class MirrorFeeder:
 
     @interruptible
     def _hurried(self) -> Generator[None, None, None]:
-        """Interrupt the background feeding and its pauses, and keep its lock during a ``with`` block."""
+        """Interrupt the background feeding and its pauses, and let no other thread feed during a ``with`` block."""
         try:
             self._rest.set()
             with self._working:

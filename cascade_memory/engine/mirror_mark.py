@@ -29,7 +29,9 @@ class Mark:
 
     @classmethod
     def read(cls, text: str | None) -> Mark:
-        """Parse the note. No note means that there never was a mirror; a note that cannot be parsed is not trusted.
+        """Parse a mark that ``written`` formatted.
+
+        No text means that there never was a mirror; a text that cannot be parsed gives a mark that is not trusted.
 
         >>> Mark.read(Mark(7, 9, clean=True, seal="a-b").written())
         Mark(key=7, seq=9, clean=True, seal='a-b', layout=2)
@@ -44,7 +46,7 @@ class Mark:
                 return cls(0, 0, clean=False, layout=0)
 
     def written(self) -> str:
-        """Format the note as text."""
+        """Format the mark as text, as the ledger stores it."""
         return json.dumps(asdict(self))
 
     @property

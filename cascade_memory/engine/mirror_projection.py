@@ -26,7 +26,10 @@ def put(mirror: CaseMirror, rows: Sequence[tuple[Case, NDArray[np.float32]]]) ->
 
 
 def replace_changed(mirror: CaseMirror, ledger: Ledger, keys: Sequence[int]) -> list[Case]:
-    """Replace cases whose source or metadata changed; a plain update would leave old metadata keys behind. Return them."""
+    """Replace the cases with these keys, since their source or metadata changed; return them.
+
+    They are deleted first, since a plain update would leave old metadata keys behind.
+    """
     rows = [row for key in dict.fromkeys(keys) for row in ledger.cases.after(key - 1, 1) if row[0].key == key]
     for namespace in dict.fromkeys(case.namespace for case, _ in rows):
         mirror.delete(namespace, [case.id for case, _ in rows if case.namespace == namespace])
@@ -49,7 +52,7 @@ BUILD_ELSEWHERE = 2_000  # cases: with fewer, a rebuild runs here; with more, in
 
 
 class MirrorProjection:
-    """Applies the log to the mirror at its own pace; its position in the log is stored in the ledger as the mark.
+    """Applies the log to the mirror at its own pace; the ledger keeps the mirror's position as a ``mirror_mark.Mark``.
 
     It is used by one thread at a time. It calls ``note_failure`` for every problem that it repairs, and ``note_success`` for
     every batch.
@@ -90,7 +93,7 @@ class MirrorProjection:
         return Mark.read(self._ledger.facts.get(self._fact))
 
     def note(self, mark: Mark) -> None:
-        """Store the mark in the ledger, unless another process feeds the mirror by now."""
+        """Store the mark in the ledger; raise ``StoreError`` if another process feeds the mirror by now."""
         with self._fence():
             self._ledger.facts.set(self._fact, mark.written())
         self.mark = mark
@@ -152,7 +155,10 @@ class MirrorProjection:
         self._fed(Mark(self._empty([*emptied], names), seq, clean=self._mirror.shared), replaced)
 
     def _empty(self, namespaces: Sequence[int], names: dict[int, str]) -> int:
-        """Drop the collections of emptied namespaces; return the key after which to feed again: cases may have been added."""
+        """Drop the collections of emptied namespaces; return the case key after which to feed again.
+
+        Cases that were added to these namespaces later have to be fed again.
+        """
         key = self.mark.key
         for namespace in namespaces:
             self._mirror.drop(names[namespace])

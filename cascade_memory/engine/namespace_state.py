@@ -33,7 +33,10 @@ _log = log_of(__name__)
 
 
 def usable_cases(ledger: Ledger, namespace_id: int, dimension: int, until: int | None = None) -> Iterator[Candidates]:
-    """Yield the cases of a namespace that an index can hold, some at a time, in order of age."""
+    """Yield the cases of a namespace in batches, oldest first; with ``until``, only up to this key.
+
+    Cases whose vectors have another length than ``dimension`` are left out: an index cannot hold them.
+    """
     after = 0
     while len(rows := ledger.scan(namespace_id, after, _SCAN, until=until)):
         after = int(rows.keys[-1])
@@ -141,7 +144,7 @@ class NamespaceState:
         return self.learner.due
 
     def _scanned(self, until: int | None = None) -> Iterator[Candidates]:
-        """Yield all stored cases, in order of age."""
+        """Yield all stored cases in batches, oldest first; with ``until``, only up to this key."""
         return usable_cases(self._parts.ledger, self.namespace_id, self._parts.embedder.dimension, until)
 
     def _changes_after(self, seq: int) -> list[Change]:
@@ -203,7 +206,7 @@ class NamespaceState:
             self.shadow.rebuild()
 
     def _rebuild_index(self) -> None:
-        """Rebuild the index after the namespace was emptied: its present cases were added later."""
+        """Rebuild the index after the namespace was emptied, from the cases that were added since."""
         self.index.clear()
         last_key = self._last_key
         for rows in self._scanned():

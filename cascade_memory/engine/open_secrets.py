@@ -1,4 +1,6 @@
-"""Remembers secrets that were announced in an episode for its later calls: a solution may repeat a secret of the task.
+"""Remembers the secrets of an episode for its later calls: a solution may repeat a secret of the task.
+
+A secret is *announced* if a text says what it is (``password: x``); a later text may contain only the ``x``.
 
 The secrets are kept only in RAM, by the process that was given them, for a limited number of episodes and a limited time.
 """

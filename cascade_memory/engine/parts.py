@@ -72,5 +72,8 @@ class Parts:
 
     @property
     def rest_at_once(self) -> bool:
-        """True if only the embedder can hang in a recall; with an embedder that may hang, a database server may hang too."""
+        """True if nothing but the embedder can hang in a recall.
+
+        If the embedder may hang and workers share a database, this is False, since the database server may hang as well.
+        """
         return self.ranks_at_once and (self.embeds_at_once or self.shared is None)

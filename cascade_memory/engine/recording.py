@@ -64,11 +64,10 @@ class Recording:
         self._unreported: deque[tuple[str, str]] = deque(maxlen=1024)  # failed recalls whose caller does not know it, and why
 
     def write(self, entry: RecallRecord, most: float | None, seq: int, written: _Written) -> Exception | None:
-        """Write a recall and pass its key to ``written``, within ``most`` seconds; return the error if that fails for good.
+        """Write a recall, and pass its key to ``written``; return the error if the recall cannot be stored.
 
-        The caller reports this error. If the recall is queued and fails later, the failure is reported from here.
-
-        ``seq`` is the last log line that the recall has seen.
+        This takes at most ``most`` seconds: if it takes longer, the recall is queued. The caller reports an error that is
+        returned; if a queued recall fails later, this class reports it. ``seq`` is the last log line that the recall has seen.
         """
         until = None if most is None else time.monotonic() + most
         late = _Late(entry, seq, written, askers())
@@ -99,7 +98,7 @@ class Recording:
             self._report("learn", error)
 
     def _room(self, most: float | None) -> bool:
-        """Wait while the queue is long; return whether it is empty."""
+        """Wait at most ``most`` seconds while the queue is long; return whether the queue is empty now."""
         enough = 0 if most is None else CROWDED
         self._wait(lambda: len(self._late) <= enough, most)
         return not self._late
@@ -161,7 +160,7 @@ class Recording:
                 self._writing = False  # whoever waits starts another one
 
     def _caught_up(self, late: _Late, *, may_wait: bool) -> bool:
-        """Write one queued recall; return False if another attempt is worthwhile."""
+        """Try to write one queued recall; return False if it should be tried again."""
         if _is_unwanted(late):
             self._drop(late)
             return True
@@ -197,9 +196,10 @@ class Recording:
             return any(late.entry.episode_id == episode_id for late in self._late)
 
     def wait_for(self, episode_id: str | None = None, *, thread: str | None = None) -> None:
-        """Wait until the queued recalls are written: those of an episode, of a conversation, or all of them.
+        """Wait until queued recalls are written: those of ``episode_id``, of the conversation ``thread``, or all.
 
-        Also wait until the episodes of abandoned recalls, which nobody will end, are closed.
+        Raise ``StoreBusy`` if that takes too long. Also wait until the episodes of abandoned recalls, which nobody will end,
+        are closed.
         """
         if not self._late and not self._left:
             return
@@ -226,7 +226,10 @@ class Recording:
             self.note_unopened(late.entry.episode_id)
 
     def _note_opened(self, late: _Late, key: int, episode_id: str) -> None:
-        """Let the askers of a recall close the episode that it has opened, in case they stop waiting too early."""
+        """Let the askers of a recall close the episode that it has opened, in case they stop waiting too early.
+
+        An asker is whoever waits for the recall; see ``domain.asker``.
+        """
         close = functools.partial(self._close_soon, key, episode_id)
         for asker in late.askers:
             if late.entry.opens_episode or asker.ends_named:

@@ -22,7 +22,7 @@ from cascade_memory.errors import ContentChanged, InvalidInput
 
 
 def settlement(engine: Settles, judgement: Judgement) -> Settlement:
-    """Return what is to be recorded; raise if the judge has not seen what is stored."""
+    """Return all that a judgement records; raise ``ContentChanged`` if it confirms content that is no longer what is stored."""
     ledger, unkept = engine.parts.ledger, judgement.unkept
     opens = judgement.opens
     episode = ledger.unsettled(judgement.episode_id, engine.namespace_id(judgement.namespace)) if opens is None else _new(opens)
@@ -114,7 +114,10 @@ def _new(opens: RecallRecord) -> Unsettled:
 
 
 def _metadata(engine: Settles, judgement: Judgement) -> Mapping[str, MetadataValue]:
-    """Return the judgement's metadata, plus cleaned metadata of the episode whose secrets were announced only later."""
+    """Return the judgement's metadata, and those metadata of the episode that turn out only now to hold secrets.
+
+    The secrets are replaced by placeholders.
+    """
     if judgement.record.made is None:  # no text of it may hold a secret
         return judgement.metadata
     found = engine.parts.ledger.episodes.one(judgement.episode_id)

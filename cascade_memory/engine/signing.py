@@ -23,10 +23,10 @@ class Signing:
         return self._known
 
     def made(self, purpose: str, about: Sequence[str], *, lasts: float) -> str:
-        """Make a token, valid for ``lasts`` seconds, for a purpose and some texts."""
+        """Make a token for a purpose and the texts ``about``; it is valid for ``lasts`` seconds."""
         now = Times(time.time(), self._facts.running())
         return sign(self._key, purpose, about, now.after(lasts))
 
     def read(self, purpose: str, about: Sequence[str], token: object) -> Signed | None:
-        """Return the content of a token; None if it was altered, or not made with this ledger for this purpose and texts."""
+        """Return what a token says; None if it was altered, or not made with this ledger for this purpose and these texts."""
         return read(self._key, purpose, about, token)

@@ -75,7 +75,7 @@ class WarningDesk:
     # -- following the log -------------------------------------------------------------------------------------------
 
     def apply(self, changes: Sequence[Change]) -> None:
-        """Pass changes on to the shelves of their namespaces."""
+        """Pass log lines on to the ``WarningShelf`` of their namespace, if it is loaded."""
         for change in changes:
             shelf = self._by_id.get(change.namespace)
             if shelf is not None:
@@ -91,7 +91,7 @@ class WarningDesk:
             shelf.outdate()
 
     def shelf(self, namespace: str) -> WarningShelf | None:
-        """Return the shelf of a namespace; None if there is no such namespace."""
+        """Return the ``WarningShelf`` of a namespace; load it if necessary. None if there is no such namespace."""
         found = self._shelves.get(namespace)
         if found is None:
             namespace_id = self._engine.namespace_id(namespace)
@@ -185,7 +185,7 @@ class WarningDesk:
         *,
         told: Collection[str],
     ) -> Iterator[Failure]:
-        """Yield the failures that make this action a mistake in this place; those on the most similar tasks first."""
+        """Yield the failures that make this action a mistake where it is done; those on the most similar tasks first."""
         shown = [group for group in found if not shelf.retired_by_hand(group.id)]
         nearest = self._allowed(shelf.nearest(shown, vector), request)
         of = request.episode_id
@@ -194,7 +194,7 @@ class WarningDesk:
     def _again(
         self, request: CheckRequest, shelf: WarningShelf, evidence: Sequence[Failure], answers: Sequence[Check]
     ) -> Advice | None:
-        """Repeat the advice for a call that was warned of before, or that is locked; None if there is none."""
+        """Repeat the advice that was given on this call or, with ``lock=True``, on this mistake; None if there was none."""
         for one in answers:
             group = shelf.group(one.warning) if one.warned else None
             if group is not None:
@@ -274,7 +274,10 @@ class WarningDesk:
         return [warning for _, warning in sorted(found, key=lambda one: -one[0])]
 
     def one(self, namespace: str, warning: str) -> FailureWarning | None:
-        """Return one warning, None if there is none; it reads only its own failures, since the others may be many."""
+        """Return one warning, or None if there is none with this id.
+
+        Only the failures of this warning are read, since the namespace may have many others.
+        """
         shelf = self.shelf(namespace)
         if shelf is None:
             return None
@@ -292,7 +295,7 @@ class WarningDesk:
         return described(shelf, allowed or failures, held=not allowed)
 
     def _trusted(self, namespace: str, failures: Sequence[Failure]) -> list[Failure]:
-        """Leave out the failures of one warning that are held back from everybody."""
+        """Return those failures of one warning that may be shown to somebody; the others are held back from everybody."""
         if not failures or not names_somebody(failures):
             return list(failures)
         standings = self._engine.namespace_state(namespace).standings
@@ -302,7 +305,10 @@ class WarningDesk:
     # -- where learning happens --------------------------------------------------------------------------------------
 
     def happens_again(self, namespace: str, found: Blame, episode_id: str) -> bool:
-        """Note an error of the world (such as a time-out) at an action; say if three episodes of this process had it."""
+        """Note an error of the world, such as a time-out; return True if it is known from enough episodes.
+
+        Three episodes of this process must have had the same error at the same action.
+        """
         key = (namespace, digest("\x00".join([found.group, *words_in(found.happened)])))
         with self._changing:
             episodes = self._of_the_world.setdefault(key, set())

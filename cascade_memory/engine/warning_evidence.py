@@ -44,12 +44,12 @@ def those_that_count(
     told: Collection[str],
     episode_id: str,
 ) -> Iterator[Failure]:
-    """Yield the failures that count, in their order. Each is examined on demand, since the first is usually enough.
+    """Yield those of ``failures`` that make the action ``step`` a mistake, in their order.
 
-    A failure is left out if the same action has worked in the same place, or on a task more similar to the present one. It is
-    also left out if it may have depended on the state of things in its run, and this state is different now. That state is not
-    compared in two cases: if the error message names a word of the action, and so says what was wrong, and for warnings that
-    the agent was ``told`` already.
+    Each failure is examined on demand, since the first is usually enough. A failure is left out if the same action has worked
+    in the same place (see ``cycle.places``), or on a task more similar to the present one. It is also left out if it may have
+    depended on the state of things in its run, and this state is different now. That state is not compared in two cases: if the
+    error message names a word of the action, and so says what was wrong, and for warnings that the agent was ``told`` already.
     """
     if not failures:
         return

@@ -41,7 +41,7 @@ class Group:
 
     @property
     def blame(self) -> Blame:
-        """What the newest failure was blamed for."""
+        """What the newest failure is blamed for: its step, and what happened there."""
         return self.failures[-1].blame
 
 
@@ -173,7 +173,7 @@ class WarningShelf:
         return nearest_first([one for one in found if one.vector.shape == vector.shape], vector)
 
     def mistake(self, failure: Failure) -> Mistake:
-        """Return what a failure is blamed for. What is found out about it, such as its words, is kept for later checks."""
+        """Return the ``cycle.places.Mistake`` of a failure. It is kept, since later checks need what it has found out."""
         found = self._mistakes.get(failure.key)
         if found is None or found.blame is not failure.blame:  # the failures were read anew meanwhile
             found = Mistake(failure.blame)
@@ -181,7 +181,7 @@ class WarningShelf:
         return found
 
     def before(self, failure: Failure) -> Before:
-        """Return what was done before in the run of a failure, as far as that run is stored."""
+        """Return what was done in the run of a failure before the blamed step, as far as that run is stored."""
         found = self._before.get(failure.key)
         if found is None:
             episode = self._ledger.episodes.one(failure.episode_id)

@@ -17,7 +17,10 @@ from cascade_memory.learning.warning_value import FLOOR
 def described(
     shelf: WarningShelf, failures: Sequence[Failure], best: Failure | None = None, *, held: bool = False
 ) -> FailureWarning:
-    """Return a warning with the texts of one of its failures: the ``best`` one, or else the newest."""
+    """Return a warning with the texts of one of its failures: the ``best`` one, or else the newest.
+
+    ``held`` says that the warning is held back from everybody.
+    """
     told = best or failures[-1]
     blame, decided = told.blame, shelf.decisions.get(told.blame.group, WarningDecision())
     instead = next((one.blame.instead for one in (told, *reversed(failures)) if one.blame.instead), "")
@@ -44,7 +47,10 @@ def described(
 
 
 def held_from(standings: Standings, failures: Sequence[Failure], asker: str | None, episode_id: str) -> NDArray[np.bool_]:
-    """Return which failures must not be shown in an episode: as with cases, those of actors who are not trusted yet."""
+    """Return, for each failure, whether it must not be shown in an episode.
+
+    As with cases, this depends on the actors whose run failed or who reported that; see ``learning.standings``.
+    """
     number: dict[str, int] = {}
     groups = np.array([number.setdefault(one.blame.group, len(number)) for one in failures], np.int64)
     held = np.zeros(len(failures), bool)

@@ -31,10 +31,10 @@ def is_one_choice(one: Judged) -> bool:
 
 
 def logged(one: Judged, target: NDArray[np.float64]) -> Logged:
-    """Combine the logged choice of an episode with another policy's probabilities ``target``.
+    """Return what off-policy evaluation needs of an episode: its logged choice, and another policy's probabilities ``target``.
 
-    The last entry of ``target`` is the probability of showing nothing.
-    Holding an episode out is one more way of showing nothing, and its probability is known.
+    The last entry of ``target`` is the probability of showing nothing. Holding an episode out is one more way of showing
+    nothing, and its probability is known.
     """
     n = len(one.lesson.slate)
     behaviour = np.append((1.0 - one.holdout) * np.asarray(one.propensity, np.float64), 0.0)
@@ -193,7 +193,7 @@ def _calibration(judged: Sequence[Judged]) -> Calibration | None:
 
 
 def prediction(one: Judged) -> float:
-    """Return the predicted success of what was shown, a case or none; nan if there was no prediction."""
+    """Return the predicted success of what was shown: of the case, or of showing none; nan if there was no prediction."""
     if not one.lesson.shown:
         return one.baseline
     first = _first(one)

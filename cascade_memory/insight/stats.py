@@ -30,7 +30,7 @@ _CHROMA = {  # what is said of the copy of all cases in Chroma, which other tool
 class Stats:
     """Counts of one namespace, or of all.
 
-    ``reported`` of the ``settled`` episodes were judged by their agent alone: they wait for somebody to confirm them.
+    ``reported`` counts those ``settled`` episodes that only their agent has judged: they wait for somebody to confirm them.
     """
 
     namespace: str | None

@@ -1,4 +1,7 @@
-"""A policy on the frozen features of a reranker: they are not logged, but computed again from the texts of the chosen pairs."""
+"""A policy on the frozen features of a reranker.
+
+The features are not logged, but computed again from the texts of the chosen pairs: a task, and a case that was shown for it.
+"""
 
 from __future__ import annotations
 
@@ -39,17 +42,17 @@ class FrozenPairTrainer:
 
     @property
     def waiting_since(self) -> int | None:
-        """The first entry that is not learned yet; 0 while older outcomes are learned again."""
+        """The first log entry that is not learned yet; 0 while older outcomes are learned again, None if all is learned."""
         if self._history:
             return 0
         return self._waiting[0].seq if self._waiting else None
 
     def expect(self, changes: Sequence[Change]) -> None:
-        """Queue these entries."""
+        """Queue these entries of the log for ``learn``."""
         self._waiting += changes
 
     def learn(self, changes: Sequence[Change]) -> None:
-        """Learn a part of the history, or the waiting entries and then these."""
+        """Queue these entries of the log; then learn a part of the history or, if none of it is left, all queued entries."""
         self._waiting += changes
         if self._history:
             some = [self._history.popleft() for _ in range(min(_HISTORY_AT_ONCE, len(self._history)))]

@@ -176,7 +176,7 @@ class Learner:
     ) -> bool:
         """Bring encoder and policy up to date with entries of the log and with new cases; return whether more is left to learn.
 
-        ``remaining`` yields all ``cases`` cases that are left, for an encoder that must forget the others.
+        ``cases`` is the number of cases that are left; ``remaining`` yields them, for an encoder that must forget all others.
         """
         if self._training is not None and not self._training.try_acquire():
             return self._borrow(todo, new, remaining, seq)
@@ -217,7 +217,10 @@ class Learner:
     def _borrow(
         self, todo: Sequence[Change], new: Sequence[Candidates], remaining: Callable[[], Iterable[Candidates]], seq: int
     ) -> bool:
-        """Load the newest snapshot of the process that trains; return False, since no more is left to learn here."""
+        """Load the newest snapshot of the process that trains, instead of training here.
+
+        Return False, since no more is left to learn here.
+        """
         self._borrows = True
         self._news(todo)  # for what it says about actors
         if any(change.changes_encoder for change in todo):
@@ -303,7 +306,10 @@ class Learner:
             self._since_snapshot = self._unsaved = 0
 
     def close(self, *, thorough: bool = True) -> None:
-        """Save, and compact what a short session has added; unless ``thorough``, only where much was learned."""
+        """Save a snapshot, and reduce the recalls of old outcomes in the ledger to what was shown.
+
+        Unless ``thorough``, save only if much was learned, and reduce only if outcomes may have become old meanwhile.
+        """
         writes = self._ledger.read_only is None  # otherwise the folder cannot be written, either
         much = thorough or self._trainer.takes_long or self._unsaved >= _WORTH_SAVING
         if writes and much and not self._borrows:

@@ -59,7 +59,10 @@ def chosen_refs(outcome: Feedback, ledger: Ledger) -> list[Ref]:
 
 
 def hindsight_lessons(outcome: Feedback, ledger: Ledger, most: int) -> list[Lesson]:
-    """Label the most similar candidates that were not chosen: how far their solutions agree with the verified one."""
+    """Label the ``most`` most similar candidates that were not chosen.
+
+    The label of a candidate says how far its solution agrees with the verified one.
+    """
     row = ledger.lessons.asked(outcome.key) if most and outcome.agreement is not None else None
     if row is None or outcome.agreement is None or len(row[1]) != len(outcome.slate):
         return []

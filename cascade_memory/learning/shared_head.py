@@ -35,7 +35,7 @@ class SharedHead:
             self.seq = max(self.seq, changes[-1].seq)
 
     def learn(self) -> bool:
-        """Learn what was noted; return True if the weights were rebuilt: then the policies based on them must be, too."""
+        """Learn what was noted; return True if the weights were rebuilt: then the policies that use them must be, too."""
         with self._learning, calculating():
             with self._noting:
                 todo, self._todo = self._todo, []

@@ -57,7 +57,7 @@ class Standings:
     def held(
         self, authors: Sequence[str | None], groups: NDArray[np.int64], asker: str | None, episode_id: str
     ) -> NDArray[np.bool_]:
-        """Return which candidates must not be shown in an episode. Called by many threads at once."""
+        """Return, for each candidate, whether it must not be shown in an episode. Called by many threads at once."""
         if not self._vigilance and not self._decided:
             return np.zeros(len(authors), bool)
         if not self.active:

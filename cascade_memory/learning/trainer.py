@@ -34,7 +34,7 @@ class Trainer(Protocol):
 
     @property
     def waiting_since(self) -> int | None:
-        """The first entry that is not learned yet; 0 while older outcomes are learned again, None if all is learned."""
+        """The first log entry that is not learned yet; 0 while older outcomes are learned again, None if all is learned."""
         ...
 
     @property
@@ -155,14 +155,14 @@ class NeuralTrainer:
 
     @property
     def waiting_since(self) -> int | None:
-        """The first entry that is not learned yet."""
+        """The first log entry that is not learned yet; 0 while older outcomes are learned again, None if all is learned."""
         if not self._waiting:
             return None
         first = self._waiting[0]
         return first.seq if isinstance(first, Change) else 0
 
     def expect(self, changes: Sequence[Change]) -> None:
-        """Queue these entries."""
+        """Queue these entries of the log for ``learn``."""
         self._waiting += changes
 
     def learn(self, changes: Sequence[Change]) -> None:
@@ -241,7 +241,11 @@ class NeuralTrainer:
         self.now = self._published()
 
     def state(self) -> tuple[dict[str, Floats], Callable[[Path], None] | None]:
-        """Export the head, A and the schedule as arrays; the encoder writes its own weights."""
+        """Export what was learned as arrays, and a function that writes the encoder's weights.
+
+        The arrays have the head, its matrix A (see ``bandit.neural_linlogucb``) and the schedule of training. Instead of the
+        function, None is returned if the encoder was not trained yet.
+        """
         return self._bandit.state_dict(), self._encoder.save if self._bandit.steps else None
 
     def take(self, state: State, weights: Path | None) -> None:

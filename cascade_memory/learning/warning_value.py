@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 
 
 def _prior(values: Floats, mean: float, spread: float, none: float) -> Floats:
-    """Return a normal prior over values, with a share of ``none`` on 0."""
+    """Return a prior probability for each value: ``none`` is added at the value 0, the rest is a normal distribution."""
     weights = np.exp(-0.5 * ((values - mean) / spread) ** 2)
     weights *= (1.0 - none) / weights.sum()
     weights[int(np.argmin(np.abs(values)))] += none
@@ -86,7 +86,7 @@ class WarningValue:
         return self._counts[kind]
 
     def _pool(self, kind: str) -> Floats:
-        """Return the sum of the rows of all warnings of a kind, and of those whose kind is not known any more."""
+        """Return the sum of the rows (see ``_parts_of``) of all warnings whose kind is this one, or is not known any more."""
         if kind not in self._pools:
             rows = [row for name, row in self._rows.items() if self._kinds.get(name, kind) == kind]
             self._pools[kind] = self._parts[rows].sum(axis=0)
@@ -155,10 +155,10 @@ def _blurred(pool: Floats, prior: Floats) -> Floats:
 
 
 def _parts_of(tallies: Sequence[Tally]) -> Floats:
-    """Return a row for each warning: episodes, repeats and rewards with and without the warning, once plain and once weighted.
+    """Return a row of numbers for each warning; the sum of several rows is the row of all these warnings together.
 
-    The plain numbers are zeros if there are episodes of both kinds, the weighted ones if there are not. The sum of several rows
-    is the row of all these warnings together.
+    A row has episodes, repeats and rewards with and without the warning, once plain and once weighted. If there are episodes of
+    both kinds, the plain numbers are zeros; if not, the weighted ones are.
     """
     counts = np.array([[one.warned, one.silent] for one in tallies], np.float64).reshape(-1, 2)
     repeated = np.array([[one.warned_repeated, one.silent_repeated] for one in tallies], np.float64).reshape(-1, 2)
@@ -169,14 +169,18 @@ def _parts_of(tallies: Sequence[Tally]) -> Floats:
 
 
 def _weighted(counts: Floats, repeated: Floats, rewards: Floats, both: NDArray[np.bool_]) -> Floats:
-    """Return the weights of warnings, their squares by the episodes of either kind, and the weighted shares."""
+    """Return the weighted half of each row that ``_parts_of`` returns; zeros unless ``both`` kinds of episodes exist.
+
+    It has the weight of the warning and, for the episodes with and without the warning: the squared weight divided by the
+    number of episodes, and the shares of repeats and of rewards, multiplied by the weight.
+    """
     some = np.where(both, counts, 1.0)
     weight = np.where(both, some.prod(axis=1, keepdims=True) / some.sum(axis=1, keepdims=True), 0.0)
     return np.hstack([weight, weight**2 / some, weight * repeated / some, weight * rewards / some])
 
 
 def _compared(total: Floats) -> Tally:
-    """Return the tally of several warnings, as if they were one, from the sum of their rows.
+    """Return the tally of several warnings, as if they were one, from the sum of their rows (see ``_parts_of``).
 
     Its numbers of episodes are effective ones: as many as the weighted evidence is worth.
     """

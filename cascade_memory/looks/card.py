@@ -72,7 +72,7 @@ class Facts:
     rows: Sequence[tuple[str, str]]
 
     def html(self) -> str:
-        """Render them as a table of two columns."""
+        """Render the facts as a table of two columns."""
         lines = "".join(f'<tr><th scope="row">{_escaped(name)}</th><td>{_prose(value)}</td></tr>' for name, value in self.rows)
         return f'<div class="cm-wide"><table><tbody>{lines}</tbody></table></div>' if self.rows else ""
 
@@ -86,7 +86,7 @@ class Grid:
     numbers: Sequence[int] = ()
 
     def html(self) -> str:
-        """Render it in a box that scrolls if the table is too wide."""
+        """Render the table in a box that scrolls if the table is too wide."""
         kinds = [' class="cm-n"' if place in self.numbers else "" for place in range(len(self.head))]
         head = "".join(f'<th scope="col"{kind}>{_escaped(text)}</th>' for text, kind in zip(self.head, kinds, strict=True))
         body = "".join(
@@ -106,7 +106,7 @@ class Entry:
     about: str = ""
 
     def html(self) -> str:
-        """Render it as a box; long texts are folded."""
+        """Render the entry as a box; long texts are folded."""
         about = f'<div class="cm-dim">{_escaped(self.about)}</div>' if self.about else ""
         solution = f"<div>{_prose(self.solution)}</div>" if self.solution else ""
         return f'<div class="cm-entry"><div><b>{_prose(self.task)}</b></div>{solution}{about}</div>'
@@ -119,7 +119,7 @@ class Notes:
     lines: Sequence[str]
 
     def html(self) -> str:
-        """Render each as a paragraph."""
+        """Render each remark as a paragraph."""
         return "".join(f"<p>{_escaped(line)}</p>" for line in self.lines)
 
 

@@ -131,7 +131,10 @@ class EndNames:
 
 
 def saved(figure: Any, names: Sequence[EndNames], target: Path | io.StringIO | io.BytesIO, **how: Any) -> None:
-    """Move the names apart and write the figure; for letters that the font lacks, nothing warns, and only a PNG shows boxes."""
+    """Move the names apart and write the figure.
+
+    Letters that the font lacks cause no warning; only a PNG shows boxes in their place.
+    """
     with quiet():
         settled(figure, names)
         figure.savefig(target, **how)
@@ -158,7 +161,7 @@ _LETTERS = 10.0
 
 
 def figure_of(panels: Sequence[Panel], what: str, width: float = _WIDTH) -> Any:
-    """Draw panels beside each other; the error that matplotlib is missing names ``what`` as that which needs it."""
+    """Draw panels beside each other; if matplotlib is missing, the error says that ``what`` needs it."""
     need_matplotlib(what)
     with styled(_LETTERS), quiet():
         figure = new_figure(width * len(panels), _HEIGHT)

@@ -37,7 +37,7 @@ INK, FAINT, PAGE = (SHADES[name][0] for name in ("ink", "faint", "page"))
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A method's line and marker."""
+    """How the line of a method is drawn in a chart: its colour, its dash pattern and its marker."""
 
     colour: str
     dash: str
@@ -82,7 +82,7 @@ def strong(methods: Sequence[str]) -> list[str]:
 
 
 def legend(methods: Sequence[str]) -> dict[str, Look]:
-    """Return the entries of a legend; all grey methods have one common entry."""
+    """Return the entries of a legend for these methods; all light grey methods share one entry."""
     look = looks(methods)
     grey = {"others, see the tables": OTHER} if OTHER in look.values() else {}
     return {**{method: look[method] for method in strong(methods)}, **grey}
@@ -120,7 +120,7 @@ def as_variable(colour: str) -> str:
 
 
 def with_variables(svg: str) -> str:
-    """Replace the colours of a picture by the variables of the page that shows it."""
+    """Replace the colours of a picture by CSS variables, which the page that shows the picture must declare."""
     for colour in _NAMES:
         svg = svg.replace(colour, as_variable(colour))
     return svg

@@ -73,7 +73,7 @@ _OURS = {
 
 
 class Rewarding(NamedTuple):
-    """Lets a recall find the memory that takes its reward. The reference is weak, so it does not keep a memory open."""
+    """Lets a recall find the memory that receives its reward. The reference is weak, so it does not keep a memory open."""
 
     opened: Callable[[], Bound | None]  # a weak reference
     actor: str | None
@@ -148,7 +148,7 @@ class Bound:
 
     @property
     def _first(self) -> Bound:
-        """The memory as it was opened, which holds the engine open."""
+        """The memory as the user opened it, which holds the engine open; the objects that ``acting`` returns do not."""
         return self if self._opened_as is None else self._opened_as
 
     def _caught_up(self, episode_id: str | None = None, *, thread: str | None = None) -> Engine:
@@ -161,7 +161,7 @@ class Bound:
         return self._engine.namespace_id(self._namespace)
 
     def _who(self, record: Incoming | None = None) -> str | None:
-        """Return the actor. With a ``record``, a name that was given later than the memory's own must not hold a secret."""
+        """Return the actor. With a ``record``, raise if ``acting`` has set the actor's name and the name holds a secret."""
         if record is None or self._actor is self._own_actor:
             return self._actor
         return record.name(self._actor, "actor")
@@ -170,7 +170,7 @@ class Bound:
         return ByWhom(self._who(record), self._channel)
 
     def _new_in(self, record: Incoming | None = None) -> str:
-        """Return the namespace of something that is about to be stored; the name of a new namespace must not hold a secret."""
+        """Return the namespace in which something is about to be stored; raise if it is new and its name holds a secret."""
         if self._namespace is self._own_namespace:
             return self._namespace
         record = record or self._engine.parts.door.record()
@@ -223,7 +223,7 @@ class Bound:
         return warned(self._found(self._request(query, **options)))
 
     def _found(self, request: RecallRequest) -> Recall:
-        """Return what the engine finds, or a recall without cases that names the error."""
+        """Return what the engine finds or, if the memory fails, a recall without cases that names the error."""
         try:
             found = self._engine.recall(request) if request.unclean is None else self._failed(request.unclean, request)
         except _MISUSE as error:
@@ -247,7 +247,7 @@ class Bound:
     def _with_ticket(self, found: Recall, tickets: Tickets, *, named: bool) -> Recall:
         """Return a recall with its ticket. If no ticket can be made, return the recall without one, and count the failure.
 
-        ``named``: the caller has named the episode, so another recall may have opened it.
+        ``named`` says that the caller chose the id of the episode, so an earlier recall may have opened the episode.
         """
         try:
             with patience(self._deadline):

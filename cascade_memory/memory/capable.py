@@ -41,18 +41,18 @@ class Capable(Bound):
         return self._key(tx, "episode", check_id(episode_id, "episode_id"), "episode", UnknownEpisode)
 
     def _said(self, text: object, name: str, limit: int) -> str:
-        """Check a text that somebody gives; return it as it may be stored, with placeholders for secrets.
+        """Check a text that somebody passes; return it with placeholders instead of secrets, so that it may be stored.
 
         A placeholder may be longer than its secret. A text that exceeds the limit because of this is cut off.
         """
         return self._open().parts.door.record().text(check_text(text, name, limit))[:limit]
 
     def _id(self, value: object, name: str) -> str:
-        """Check an id that somebody passes."""
+        """Check an id that somebody passes, and return it."""
         return check_id(value, name)
 
     def _limited(self, limit: object) -> int:
-        """Check how many rows somebody asks for: 1 or more."""
+        """Check how many rows somebody asks for, and return the number; it must be 1 or more."""
         return check_whole(limit, "limit", 1)
 
     def _fitting(self, table: Table, rows: Iterable[Sequence[Any]], columns: Sequence[str]) -> list[dict[str, Any]]:
@@ -69,7 +69,7 @@ class Capable(Bound):
         return usable(rows, read)
 
     def _actor_now(self) -> str | None:
-        """Return the actor. A name other than the one that the memory was opened with is refused if it holds a secret."""
+        """Return the actor; raise if ``acting`` has set the actor's name and the name holds a secret."""
         return self._who(self._open().parts.door.record())
 
     def _key(self, tx: Connection, table: str, one: str, what: str, unknown: type[CascadeError]) -> int:

@@ -129,7 +129,7 @@ class Cases(Bound):
         limit: int = 50,
         order: CaseOrder | None = None,
     ) -> Page[Case]:
-        """Return a page of cases, and where the next one begins.
+        """Return a page of cases; its ``after`` says where the next page begins, and is None on the last page.
 
         Args:
             search: Words that must all occur in the task or in the beginning of the solution (or the id of a case).
@@ -172,7 +172,7 @@ class Cases(Bound):
         return Page(items=items, after=place_after(pairs[limit - 1]) if len(pairs) > limit else None)
 
     def order(self, sort: Sort) -> CaseOrder:
-        """Return all cases in the order of ``sort``, for ``page(order=...)``. Only a few numbers of each case are read."""
+        """Return the order of all cases under ``sort``, for ``page(order=...)``. Only a few numbers of each case are read."""
         sort = _check_sort(sort)
         return CaseOrder.of(self._open().parts.ledger.viewing.use(self._namespace_id()), sort)
 
@@ -197,7 +197,10 @@ class Cases(Bound):
         return near[:k]
 
     def shown_in(self, case_id: str, *, after: str | None = None) -> Page[Episode]:
-        """Return episodes in which a case was shown, newest first; a page searches up to 2,000 recalls."""
+        """Return a page of the episodes in which a case was shown, newest first; ``after`` is that of the page before.
+
+        One call searches 2,000 recalls at most, so a page may have few episodes, or none, although another page follows.
+        """
         case = self.get(case_id)
         viewing, namespace_id = self._caught_up().parts.ledger.viewing, self._namespace_id()
         before = None if after is None else place_of(after)[1]
@@ -218,7 +221,8 @@ class Cases(Bound):
     def pin(self, case_id: str) -> bool:
         """Keep a case: ``max_cases`` never evicts it, and it never expires. Return False if it was pinned already.
 
-        ``forget`` and ``correct`` still remove it. Pinned cases count towards ``max_cases``, so others make room for them.
+        ``forget`` and ``correct`` still remove it. Pinned cases count towards ``max_cases``, so other cases
+        are evicted to make room.
         """
         return self._flag("pin", case_id)
 

@@ -99,7 +99,10 @@ def add(
 
 
 def in_namespace(engine: Engine, namespace: str, write: Callable[[int], _T]) -> _T:
-    """Write into a namespace. If it was just purged with its name, try once more: the name then gets a new number."""
+    """Call ``write`` with the number of a namespace, and return its result.
+
+    If the namespace and its name were purged meanwhile, ``write`` is called once more: the name has a new number then.
+    """
     try:
         return write(engine.namespace_state(namespace).namespace_id)
     except NamespaceForgotten:
@@ -112,7 +115,8 @@ def checked_all(
 ) -> list[tuple[str, Solution, dict[str, MetadataValue]]]:
     """Check many cases; if one is invalid, raise an error that gives its position, counted from 1.
 
-    ``admit`` is called with each record. It refuses names that hold a text which the record itself gives as a secret.
+    ``admit`` is called with the ``Incoming`` of each case, which knows the secrets that the case announces (as in
+    "password=abc"). It refuses the names of the actor and the namespace if they hold such a secret.
     """
     found: list[tuple[str, Solution, dict[str, MetadataValue]]] = []
     for number, case in enumerate(cases, start=1):
@@ -158,7 +162,7 @@ _STRICTLY = 3  # times that an undo is tried as it was prepared, if its source g
 
 
 class OfSource(NamedTuple):
-    """A source that is to be undone, and a function that prepares the outcomes which count again when it is undone."""
+    """A source that is to be undone, and a function that prepares the outcomes it has replaced, which will then count again."""
 
     wanted: Wanted
     again: Callable[[], Sequence[Settlement]]
@@ -225,7 +229,7 @@ def forget(
 def _purged(
     engine: Engine, receipt: Receipt, namespace: int, by: str | None, *, everything: bool, actor: str | None
 ) -> Receipt:
-    """Remove every byte of forgotten data, and the name of a namespace that was emptied; complete the receipt."""
+    """Remove every byte of forgotten data, and the name of a namespace that was emptied; return the completed receipt."""
     nameless = everything and bool(namespace) and engine.parts.ledger.forgetting.forget_name(namespace)
     left = _purge(engine, namespace, by)
     names = _names_left(engine, namespace, actor, nameless=nameless) if everything or actor else ()
@@ -233,7 +237,10 @@ def _purged(
 
 
 def _names_left(engine: Engine, namespace: int, actor: str | None, *, nameless: bool) -> tuple[str, ...]:
-    """Say where names stay after an actor (None: a whole namespace) was purged."""
+    """Return sentences for people that say where names stay after a purge of an actor (None: of a whole namespace).
+
+    ``nameless`` says that the name of the namespace was removed.
+    """
     found: list[str] = []
     if entries := engine.parts.ledger.forgetting.names(namespace, actor):
         whose = "this actor" if actor else "those who acted in it"
@@ -244,7 +251,11 @@ def _names_left(engine: Engine, namespace: int, actor: str | None, *, nameless: 
 
 
 def _undone(engine: Engine, state: NamespaceState, source: OfSource, action: NewAction, *, preview: bool) -> Undone:
-    """Undo a source. If it writes more meanwhile, prepare the outcomes that count again once more, a few times at most."""
+    """Undo a source; with ``preview``, only say what would be undone.
+
+    If the source writes while the outcomes that count again are prepared (see ``OfSource``), they are prepared again. After
+    three such attempts, the source is undone in any case.
+    """
 
     def undo(*, strict: bool) -> Undone:
         return engine.parts.ledger.forgetting.forget_source(

@@ -94,7 +94,7 @@ class Data(Bound):
                 dump.close()  # with its snapshot, also where a traceback keeps it
 
     def stand_aside(self) -> None:
-        """Leave feeding Chroma to other processes: for a process that only looks at the memory, while agents come and go."""
+        """Leave feeding Chroma to other processes; meant for a process that only looks at the memory while agents use it."""
         feeder = self._open().feeder
         if feeder is not None:
             feeder.stand_aside()
@@ -110,11 +110,15 @@ class Data(Bound):
         self._note_failure(step, error)
 
     def sign_code(self, purpose: str, about: Sequence[str], *, lasts: float) -> str:
-        """Make a code with which somebody confirms something later, in this process or another; for adapters."""
+        """Return a signed code with which somebody can confirm an action later, in this process or another; for adapters.
+
+        ``purpose`` and ``about`` say what is confirmed: ``redeem_code`` must be called with the same. The code is valid for
+        ``lasts`` seconds.
+        """
         return self._open().signing.made(purpose, about, lasts=lasts)
 
     def redeem_code(self, purpose: str, about: Sequence[str], code: object) -> None:
-        """Accept a code, only once; raise ``TicketRefused`` if it was not made for exactly this ``purpose`` and ``about``."""
+        """Accept a code once; raise ``TicketRefused`` if it was used, is too old, or was made for another purpose or text."""
         engine = self._open()
         found = engine.signing.read(purpose, about, code)
         if found is None or not engine.parts.ledger.facts.redeem(found, "", named="this code"):

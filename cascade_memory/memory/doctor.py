@@ -120,7 +120,7 @@ def _clock(engine: Engine) -> Check:
 
 
 def _audit_log(engine: Engine) -> Check:
-    """Check the audit log's hash chain. This comes after the repair of rows and times, since both may change an entry."""
+    """Check the audit log's hash chain. This check comes after those of rows and times, whose repair may change an entry."""
     ok, detail = engine.parts.ledger.maintenance.audit_log()
     return Check("audit log", ok, detail, engine.parts.ledger.maintenance.seal_audit_log)
 

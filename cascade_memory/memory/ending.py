@@ -37,7 +37,7 @@ class Ending(Bound):
     def conclude(
         self, episode: Episode, *, solution: Solution | Sequence[Any] | None = None, status: str = "ok"
     ) -> float | None:
-        """Do what ``end`` does, for an episode that was just read and can still be judged."""
+        """Do what ``memory.end`` does, for an episode that was just read and can still be judged; return the reward or None."""
         checked = None if solution is None else check_solution(solution)
         value = None
         try:
@@ -79,7 +79,7 @@ class Ending(Bound):
         return await in_reward_thread(functools.partial(self._conclude, episode, value, status, checked))
 
     def abandon(self, episode_id: str) -> None:
-        """Censor an episode if its run may still go on. Called when the run was cancelled, or was left unfinished."""
+        """Censor an episode whose run was cancelled or left unfinished; do nothing unless it is still ``under_way``."""
         found = self._episode(episode_id)
         if found is not None and found.under_way:
             self.discard(episode_id)
@@ -99,10 +99,11 @@ class Ending(Bound):
         solution: Solution | Sequence[Any] | None = None,
         status: str = "ok",
     ) -> bool:
-        """Record how a run ended, if nobody has judged it yet: a later ``reward``, from any process, stores this solution.
+        """Record the solution and the status of a run that nobody has judged yet; return whether they were recorded.
 
-        The status "interrupted" means that the run waits for somebody and will go on. The record survives a killed process.
-        If the episode is not open, this method changes nothing and returns False.
+        A later ``reward``, from any process, then stores this solution. The status "interrupted" means that the run waits for
+        somebody and will go on. The record survives a killed process. If the episode is not open, this method changes nothing
+        and returns False.
         """
         status = check_word(status, ("ok", "error", "interrupted"), "status")
         episode_id = check_id(episode_id, "episode_id")

@@ -117,7 +117,9 @@ class Episodes(Ending):
     # -- how they went ---------------------------------------------------------------------------------------------------
 
     def decisions(self, episode_id: str) -> list[RecordedRecall]:
-        """Return how the recalls of an episode chose, oldest first: what ``recall.explain()`` shows, from any process.
+        """Return how each recall of an episode chose its cases, oldest first.
+
+        This is what ``recall.explain()`` shows, but it can be read later and in any process.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
@@ -179,7 +181,7 @@ class Episodes(Ending):
         return np.asarray(state.policy.taught().weights)
 
     def outcomes(self, *, episode_id: str | None = None, case_id: str | None = None) -> list[PastOutcome]:
-        """Return all outcomes of an episode, or those that verified a case: oldest first, also those that were replaced.
+        """Return all outcomes of an episode, or all that verified a case, oldest first; replaced ones are included.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
@@ -197,7 +199,7 @@ class Episodes(Ending):
         return viewing.verifications(self._case(cast("str", case_id)).key)
 
     def judged(self) -> list[JudgedEpisode]:
-        """Return all episodes that somebody other than their agent has judged, oldest first, with the predicted success.
+        """Return the reward and the predicted success of each episode that somebody other than its agent judged, oldest first.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
@@ -214,10 +216,10 @@ class Episodes(Ending):
         return ledger.insight.rewards(self._namespace_id())
 
     def plot(self, *, window: int = 50) -> Plot:
-        """Plot success and regret over the episodes; a notebook shows the picture. Each mean is of ``window`` episodes.
+        """Plot success and regret over the episodes; success is a moving average over ``window`` episodes.
 
-        ``plot().savefig("success.png")`` writes it into a file, and ``plot().figure`` is the matplotlib figure of it: both
-        need the extra "plot".
+        A notebook shows the picture. ``plot().savefig("success.png")`` writes it into a file, and ``plot().figure`` is its
+        matplotlib figure: both need the extra "plot".
         """
         return plot_rewards(self.rewards(), window=check_k(window, "window"))
 
@@ -242,7 +244,7 @@ class Episodes(Ending):
     # -- for adapters ----------------------------------------------------------------------------------------------------
 
     def begin(self, query: str, **options: Any) -> MakesRecall:
-        """Return what makes the recall of a ``with`` block when the block begins; the options of ``recall`` are checked now."""
+        """Check the options of a recall now; return a ``MakesRecall``, which makes it when a ``with`` block begins."""
         request = self._request(query, **options)
 
         async def awaited() -> Recall:

@@ -19,7 +19,7 @@ _OTHERS = ("acting", "recall", "search", "reward", "forget", "counting_again", "
 
 
 def explained(memory: _Class) -> _Class:
-    """Let the methods of a class explain errors that unusable rows of the ledger cause; a class decorator."""
+    """Decorate a class so that its methods explain errors that unusable rows of the ledger cause; see ``explained_rows``."""
     for name, verb in inspect.getmembers(memory, inspect.isfunction):
         if not (name.startswith("_") or name in _OTHERS or inspect.iscoroutinefunction(verb)):  # those call the others
             setattr(memory, name, _explained(verb))

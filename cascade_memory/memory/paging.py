@@ -40,7 +40,7 @@ def page_of(found: Sequence[tuple[int, T]], limit: int) -> Page[T]:
 
 
 def place_after(pair: tuple[float, int]) -> str:
-    """Return, as a text, where the next page begins: after a pair of the value that is sorted by, and a key."""
+    """Return a text that says where the next page begins: after a row, given by the value it is sorted by and its key."""
     return f"{pair[0]!r}:{pair[1]}"
 
 

@@ -1,4 +1,4 @@
-"""Says what to pass instead, if somebody passes the memory itself to a framework, which looks for an attribute it lacks.
+"""Says what to pass to a framework instead of the memory itself, which lacks the attributes that the framework looks for.
 
 The attributes do not exist, so ``hasattr`` and ``dir`` do not find them. Only the message of the ``AttributeError`` differs.
 """
@@ -44,7 +44,7 @@ def message_for(owner: type, name: str) -> str:
 
 
 class SaysWhatToPass:
-    """A mixin: a missing attribute raises ``message_for``. Classes earlier in the method resolution order may find it first."""
+    """A mixin: a missing attribute raises ``message_for``, unless a later base class has a ``__getattr__`` that finds it."""
 
     def __getattr__(self, name: str) -> Any:
         """Raise ``AttributeError``; if a framework looks for this name, the message says what to pass."""
@@ -55,7 +55,7 @@ class SaysWhatToPass:
 
 
 def saying(metaclass: Any) -> Any:
-    """Return a metaclass whose classes raise ``message_for`` as instances do, for frameworks that look at the class.
+    """Return a metaclass whose classes, not only their instances, raise ``message_for``: some frameworks look at the class.
 
     >>> class CascadeMemory(metaclass=saying(type)): ...
     >>> hasattr(CascadeMemory, "wrap_tool_call")

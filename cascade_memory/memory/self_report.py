@@ -20,7 +20,7 @@ _REACHABLE = 2.0  # seconds to try to reach a database
 
 
 def stats_of(engine: Engine, name: str, *, everywhere: bool, own: bool) -> Stats:
-    """Count what a namespace holds, or all namespaces hold; ``own``: it is the memory's own, and need not exist yet."""
+    """Count what a namespace holds, or all do; ``own``: the namespace is the memory's own, which need not exist yet."""
     ledger = engine.parts.ledger
     counts = ledger.insight.counts(None if everywhere else engine.namespace_id(name))
     missing = not everywhere and not own and not engine.namespace_id(name)

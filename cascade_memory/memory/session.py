@@ -32,7 +32,7 @@ class EndsEpisodes(Rewardable, Protocol):
 
     @property
     def data(self) -> NotesFailures:
-        """The memory as a whole."""
+        """``memory.data``, which counts failures."""
         ...
 
     def end(self, episode_id: str, *, solution: Solution | None = None, status: str = "ok") -> float | None:
@@ -84,7 +84,7 @@ class Session:
 
     @property
     def recall(self) -> Recall:
-        """What was recalled for the task; without a block, the recall is made when it is first asked for."""
+        """What was recalled for the task; outside a ``with`` block, the recall is made when this is first read."""
         if self._recall is None:
             self._recall = self._makes.now()
         return self._recall
@@ -149,7 +149,7 @@ class Session:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        """Settle or censor the episode, or leave it open. If the block raised, only count a failure of the memory."""
+        """Settle or censor the episode, or leave it open. If the block raised, a failure of the memory is only counted."""
         if self._rewarded or self.recall.error is not None:
             return
         try:

@@ -1,4 +1,7 @@
-"""Cleans or searches the records of an export field by field: in texts, secrets become placeholders; names must have none."""
+"""Cleans or searches the records of an export field by field: in texts, secrets become placeholders; names must have none.
+
+A text *gives* a secret if its wording says what the secret is, as in "password=abc". The secret is then looked for elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -48,9 +51,9 @@ class StoredSecret:
 
 
 def cleaned(record: dict[str, Any], door: Door, embed: Embed, kept: OpenSecrets) -> dict[str, Any]:
-    """Return a record as it may be stored. A task that has changed gets a new vector, if there is a model that makes one.
+    """Return a record without secrets. A task that has changed gets a new vector, if there is a model that makes one.
 
-    ``kept`` remembers what the record gives as a secret, for the other records of its episode.
+    ``kept`` remembers the secrets that the record gives (see the module), for the other records of its episode.
     """
     clean = door.settled(record, episode_of(record), kept, _passed)
     if clean.get("query") != record.get("query") and record.get("vector"):
@@ -71,10 +74,11 @@ def episode_of(record: Mapping[str, Any]) -> str | None:
 
 
 def secrets_in(read: Callable[[], Iterable[Mapping[str, Any]]], known: OpenSecrets) -> Iterator[StoredSecret]:
-    """Yield the secrets in the records of an export, which are read twice.
+    """Yield the secrets in the records of an export; ``read`` is called twice.
 
-    What a field gives as a secret is looked for in its whole record. What a record gives as a secret, or what is ``known`` of
-    its episode, is looked for in all records of the episode: an earlier one may hold what only a later one gives as a secret.
+    A secret that a field gives (see the module) is looked for in the whole record. A secret that a record gives, or that is
+    ``known`` of its episode, is looked for in all records of the episode: an earlier record may hold a secret that only a later
+    one gives.
     """
     door, kept = Door(), OpenSecrets(most=MANY)
     kept.held.update(known.held)
@@ -96,7 +100,7 @@ def secrets_in(read: Callable[[], Iterable[Mapping[str, Any]]], known: OpenSecre
 
 
 def _heard(record: Mapping[str, Any], door: Door, kept: OpenSecrets) -> Incoming:
-    """Return an ``Incoming`` that knows all secrets given in a record and, as far as they are ``kept``, in its episode."""
+    """Return an ``Incoming`` (see ``engine.door``) that knows the secrets given in a record or ``kept`` for its episode."""
     incoming = door.record(episode_of(record), kept)
     for name, value in record.items():
         if not _is_name(record, name):
@@ -118,7 +122,7 @@ def _new_in(record: Mapping[str, Any], name: str, value: Any, incoming: Incoming
 
 
 def set_aside_record(case: ExpiredCase) -> dict[str, Any]:
-    """Return an expired or evicted case as a record like those of an export, which does not contain such cases."""
+    """Return an expired or evicted case as a record like those of an export; an export itself leaves such cases out."""
     about = {"kind": "expired", "id": case.id, "namespace": case.namespace, "query": case.query}
     if isinstance(case.solution, Trajectory):
         return {**about, "text": case.solution.to_json(), "solution_kind": "trajectory"}

@@ -19,8 +19,8 @@ _rewards = Workers("cascade-memory-reward", 4 * _MOST)  # separate: a user's fun
 async def in_thread(call: Callable[[], T], *, ends_named: bool = False) -> T:
     """Make a call on a thread and return its result; the call sees the caller's context variables.
 
-    If the waiting task is cancelled, the call goes on, but the episodes that its recalls open are closed. With ``ends_named``,
-    episodes whose ids the call has chosen are closed as well.
+    If the waiting task is cancelled, the call goes on, but the new episodes that its recalls open are closed. With
+    ``ends_named``, the episodes whose ids the caller has passed are closed as well.
     """
     return await _done(_recalls, call, ends_named=ends_named)
 

@@ -18,7 +18,7 @@ def ticket_of(engine: Engine, episode_id: str, namespace: str, opened_at: float,
 def admitted(
     engine: Engine, ticket: object, tickets: Tickets | None, *, source: str, channel: str, episode_id: str, namespace: str
 ) -> Signed | None:
-    """Return the ticket that a reward redeems, or None if it needs no ticket; raise if the reward is refused."""
+    """Check the ticket of a reward and return it, or None if there is none and none is needed; raise if it is refused."""
     if tickets is None:
         if ticket is not None:
             raise InvalidInput(f"{NONE_HERE}, or pass no ticket")
@@ -41,5 +41,5 @@ def admitted(
 
 
 def _about(episode_id: str, namespace: str, opened_at: float | None) -> list[str]:
-    """Return what a ticket is signed for. An id may be used again after its episode was forgotten; the opening time may not."""
+    """Return what a ticket is signed for. The opening time is part of it, since a forgotten episode's id may be used again."""
     return [episode_id, namespace, repr(opened_at)]

@@ -104,7 +104,7 @@ def _imported(engine: Engine, source: Iterable[str], *, progress: bool | None, a
 
 
 def _in_bounds(source: Iterable[str]) -> Iterator[str]:
-    """Yield lines; raise for a line that is longer than any record. Of a file, nothing after the limit is read."""
+    """Yield lines; raise for a line that is longer than any record. In a file, such a line is not read to its end."""
     lines = lines_of(source) if isinstance(source, io.IOBase) else source
     for number, line in enumerate(lines, start=1):
         if isinstance(line, str) and len(line) > LONGEST_LINE:  # pyright: ignore[reportUnnecessaryIsInstance] - of a user

@@ -54,7 +54,7 @@ def blame(error: Exception) -> None:
 
 
 def step_of(error: Exception, step: str) -> str:
-    """Return the name under which a failure is counted.
+    """Return the name under which a failure is counted: "reward_fn" if ``blame`` has marked the error, otherwise ``step``.
 
     >>> error = ValueError()
     >>> blame(error)

@@ -9,7 +9,7 @@ from cascade_memory.ports.embedder import LoadsModel
 
 
 def warmed(engine: Engine, namespace: str, *, wait: bool) -> None:
-    """Load the model and the namespace now; without ``wait``, load them on a thread, and only if there is a model to load."""
+    """Load the model and the namespace now; if ``wait`` is False, on a thread, and only if the embedder has a model to load."""
 
     def load() -> None:
         if wait and isinstance(engine.parts.embedder, LoadsModel):

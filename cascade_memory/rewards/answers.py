@@ -75,7 +75,7 @@ def _compared(expected: Expected, agrees: Callable[[str, str], bool]) -> Reward:
 
 
 def has_answer(episode: Episode) -> bool:
-    """Say whether there is something to judge: a run that failed, or that has no solution, says nothing about a case."""
+    """Say whether an episode has an answer to judge: a run that failed, or has no solution, says nothing about a case."""
     return episode.status != "error" and episode.solution is not None
 
 

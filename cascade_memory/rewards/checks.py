@@ -90,7 +90,7 @@ def valid_json(schema: Mapping[str, Any]) -> Callable[[Episode], float | None]:
 
 
 def no_tool_failed(episode: Episode) -> float | None:
-    """Reward a trajectory in which no tool failed; None if no tool was called.
+    """Return 1.0 for a run in which no tool failed, 0.0 if one failed, and None if the run itself failed or called no tool.
 
     >>> from cascade_memory.domain.trajectory import Step
     >>> walk = Trajectory([Step(tool="search", observation="no such index", failed=True)])

@@ -28,7 +28,7 @@ class Question(NamedTuple):
 
 
 def verdict_question(criteria: str, task: str, work: str, *, right: str | None = None, signed: bool = False) -> Question:
-    """Build the question for a judge. ``right`` is a right answer, if one is known.
+    """Build the question whether ``work`` solves the task. ``right`` is a right answer, if one is known.
 
     A signed verdict contains a secret word. The author of the work could not know it, so the work cannot contain a valid
     verdict that the judge might repeat.
@@ -48,7 +48,9 @@ def _word(text: str) -> str:
 
 
 def verdict_in(text: str, sign: str = "") -> float | None:
-    """Read the number in a verdict; None unless there is exactly one verdict, in the last line and with the right sign.
+    """Return the number in a verdict; None unless the text has exactly one verdict, in its last line, with the right sign.
+
+    ``sign`` is that of the ``Question``: the secret word that the verdict must contain, or "" if it needs none.
 
     >>> verdict_in("VERDICT: 0.5"), verdict_in("VERDICT: unknown"), verdict_in("VERDICT: 7"), verdict_in("9 of 10")
     (0.5, None, None, None)

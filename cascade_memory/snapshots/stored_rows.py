@@ -53,7 +53,10 @@ class SnapshotsInRows:
         return None
 
     def every(self) -> Iterator[Snapshot]:
-        """Yield all readable snapshots, the oldest of each namespace first; the weights of each exist until the next."""
+        """Yield all readable snapshots, the oldest of each namespace first.
+
+        The file with a snapshot's weights exists until the next snapshot is read.
+        """
         for row in self._rows.every():
             if (snapshot := self._parsed(*row)) is not None:
                 yield snapshot
@@ -93,7 +96,7 @@ class SnapshotsInRows:
 
 
 class _Folder:
-    """A temporary folder that is gone with its object, or when the process ends."""
+    """A temporary folder that is deleted together with this object, or when the process ends."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="cascade-memory-"))

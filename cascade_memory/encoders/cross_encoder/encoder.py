@@ -115,7 +115,7 @@ class CrossEncoder:
         return CrossEncoder(self._base, pair_text=self._pair_text, learning_rate=self.apprentice.learning_rate)
 
     def retain(self, cases: Candidates) -> None:
-        """Do nothing: features of a pair are found again by its text."""
+        """Do nothing: nothing is stored about a case, and the cache finds the features of a pair by its text."""
 
     def emptied(self) -> CrossEncoder:
         """Return an encoder with an empty cache of pairs."""

@@ -57,7 +57,7 @@ class Apprentice:
         joint: bool,
         loss: str,
     ) -> Floats:
-        """Take one gradient step on the mean loss under a head, and return the head; it is trained too only if ``joint``."""
+        """Take a gradient step on the mean loss under the head ``theta``; return the head, trained too only if ``joint``."""
         import torch
 
         with calculating():
@@ -90,7 +90,10 @@ class Apprentice:
 
 
 def _checkpoint(model: Any, *, on: bool) -> None:
-    """Switch activation checkpointing on or off: activations are computed twice, not stored (Transformers 6 renames it)."""
+    """Switch activation checkpointing on or off: while it is on, activations are computed twice instead of being stored.
+
+    Transformers 6 renames the method that does this.
+    """
     switch = "enable" if on else "disable"
     method = getattr(model, f"activation_checkpointing_{switch}", None) or getattr(model, f"gradient_checkpointing_{switch}")
     method()
