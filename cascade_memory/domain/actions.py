@@ -125,7 +125,7 @@ def group_of(kind: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewAction:
-    """An action that is about to be done; its entry is written in the same transaction."""
+    """An action that is about to be done; its entry in the audit log is written in the same transaction as the change."""
 
     kind: str
     actor: str | None = None

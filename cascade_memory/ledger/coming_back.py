@@ -1,4 +1,4 @@
-"""Finds the outcomes that count again when a source's outcomes are forgotten, and takes back what the source decided."""
+"""Finds the older outcomes that count again when those that replaced them are forgotten, and takes back an actor's verdicts."""
 
 from __future__ import annotations
 

@@ -139,7 +139,10 @@ class SQLLessons:
             return votes_of(connection, namespace, limit)
 
     def compact(self, namespace: int, keep: int, limit: int) -> int:
-        """Compact the recalls of up to ``limit`` settled episodes beyond the last ``keep`` outcomes that are learned from.
+        """Delete candidates, signals and vectors from the recalls of old settled episodes, which are no longer learned from.
+
+        The episodes of the newest ``keep`` outcomes from which policies learn stay whole. Of the others, one call handles at
+        most ``limit``.
 
         Return how many episodes were examined; fewer than ``limit`` means that no more are left for now.
         """

@@ -102,7 +102,7 @@ class Marks:
             return mark
 
     def note_used(self, text: str) -> None:
-        """Continue counting after the placeholders that a text has already, since it was stored with them before."""
+        """Let new placeholders get higher numbers than those in this text, which was stored before."""
         if "[secret:" in text:
             with self._changing:
                 for kind, number in _MARK.findall(text):

@@ -89,7 +89,7 @@ class LedgerLessonsContract(LedgerMaterial):
         assert ledger.lessons.last_outcome() > last
 
     def test_a_recall_says_what_was_asked_and_what_was_offered(self) -> None:
-        """A recall without its own query has that of the episode; training takes its pairs from recalls."""
+        """A recall without a query of its own has that of its episode. Encoders train on pairs of a query and a candidate."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="a"), self._case(query="b", solution="t")])
         keys = tuple(self._keys(ledger))
