@@ -14,9 +14,10 @@ from cascade_memory.lazy import door
 if TYPE_CHECKING:
     from cascade_memory.langchain.embeddings import LangChainEmbedder
     from cascade_memory.langchain.handler import CascadeCallbackHandler
+    from cascade_memory.langchain.judge import LLMJudge
+    from cascade_memory.langchain.langsmith import collect_feedback
     from cascade_memory.langchain.middleware import CascadeMiddleware
     from cascade_memory.langchain.retriever import CascadeMemory
-    from cascade_memory.langchain.verdicts import LLMJudge, collect_feedback
 
 __all__ = [
     "CascadeCallbackHandler",
@@ -32,7 +33,8 @@ __getattr__, __dir__ = door(
     {
         "embeddings": "LangChainEmbedder",
         "handler": "CascadeCallbackHandler",
-        "verdicts": "LLMJudge collect_feedback",
+        "judge": "LLMJudge",
+        "langsmith": "collect_feedback",
         "middleware": "CascadeMiddleware",
         "retriever": "CascadeMemory",
     },

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import inspect
-import threading
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -18,55 +14,13 @@ from cascade_memory.domain.react_text import is_react, thought_of
 from cascade_memory.domain.transcript import is_rendered
 from cascade_memory.langchain.block import block_around
 from cascade_memory.langchain.closing import Closing
+from cascade_memory.langchain.cut_off import was_cut_off
 from cascade_memory.langchain.messages import answer_in, text_of
 from cascade_memory.langchain.run_tree import Run, RunTree, ToolCall
 from cascade_memory.runs.ending import fail_open, status_of
 
 if TYPE_CHECKING:
-    from cascade_memory.langchain.run_tree import Root
     from cascade_memory.memory.memory import Memory
-
-
-_NEAR = 16  # calls between LangChain's function and the handler are fewer
-_STREAMS = ("langchain_core.runnables.base", "_transform_stream_with_config")  # the function that reports the end
-
-
-class _Collector:
-    """Knows which thread the garbage collector runs on."""
-
-    thread: int | None = None
-
-    def __call__(self, phase: str, _: object, ident: Callable[[], int] = threading.get_ident) -> None:
-        self.thread = ident() if phase == "start" else None
-
-
-_collector = _Collector()
-gc.callbacks.append(_collector)
-
-
-def was_cut_off(root: Root) -> bool:
-    """Say whether the run that reports its end now is a stream that was cut off; call this while the run reports.
-
-    LangChain reads a stream from a generator. If the stream was read to its end, the generator has ended as well. If the reader
-    has left, the generator still waits behind the last part that was read. The garbage collector may have closed the generator
-    before, but it collects only streams that nobody reads any more: a run whose end it causes was cut off, too.
-    """
-    found = _read_from(root)
-    return inspect.isgenerator(found) and (found.gi_frame is not None or _collector.thread == threading.get_ident())
-
-
-def _read_from(root: Root) -> Any:
-    """Return the iterator from which LangChain reads the stream of this run; None if the run is no stream."""
-    frame = inspect.currentframe()
-    for _ in range(_NEAR):
-        frame = None if frame is None else frame.f_back
-        if frame is None:
-            break
-        if (frame.f_globals.get("__name__"), frame.f_code.co_name) == _STREAMS:
-            seen = frame.f_locals
-            if getattr(seen.get("run_manager"), "run_id", None) == root.run_id:
-                return seen.get("iterator")
-    return None
 
 
 class CascadeCallbackHandler(GraphCallbackHandler):

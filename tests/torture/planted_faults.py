@@ -113,7 +113,7 @@ FAULTS = (
         "if judging is not None or not isinstance(judge, ByModel):",
     ),
     Fault(
-        "evaluation/environments/hospital/tools.py",
+        "evaluation/environments/hospital/calculator.py",
         'raise ValueError("the result is no real number, or it is too large")',
         "pass",
     ),
@@ -177,7 +177,7 @@ FAULTS = (
         "next((one for one in self._known if not one.busy), None)",
         "next((one for one in self._known if one.busy), None)",
     ),
-    Fault("snapshots/store.py", "for text in (policy, encoder)) or known < 0:", "for text in (policy, encoder)):"),
+    Fault("snapshots/manifest.py", "for text in (policy, encoder)) or known < 0:", "for text in (policy, encoder)):"),
     Fault(
         "stores/chroma_answers.py",
         "if not isinstance(model.id, UUID) or model.name != name:",
