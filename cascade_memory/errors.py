@@ -76,7 +76,7 @@ class UnknownCase(CascadeError, LookupError):
 
 
 class UnknownWarning(CascadeError, LookupError):
-    """There is no warning with this id in this namespace: none was given, or all of its failures are gone."""
+    """There is no warning with this id in this namespace: it never existed, or all of its failures are gone."""
 
 
 class EpisodeClosed(CascadeError):
@@ -92,7 +92,7 @@ class ContentChanged(CascadeError):
 
     @classmethod
     def of(cls, episode_id: str, fingerprint: str) -> ContentChanged:
-        """Create the exception for an episode."""
+        """Create the exception for an episode whose content no longer has this fingerprint."""
         return cls(
             f"the content of episode {episode_id!r} no longer has the fingerprint {fingerprint!r}: "
             "look at it again, and pass its present fingerprint"
@@ -100,7 +100,7 @@ class ContentChanged(CascadeError):
 
     @classmethod
     def of_case(cls, case_id: str, fingerprint: str) -> ContentChanged:
-        """Create the exception for a case."""
+        """Create the exception for a case whose content no longer has this fingerprint."""
         return cls(
             f"case {case_id!r} no longer has the fingerprint {fingerprint!r}: somebody has corrected, hidden or forgotten it "
             "since; look at it again, and pass its present fingerprint"

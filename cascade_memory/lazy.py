@@ -11,7 +11,10 @@ from cascade_memory.errors import MissingExtra
 
 
 def load(package: str, name: str, homes: Mapping[str, str], *, optional: Collection[str] = (), remedy: str = "") -> Any:
-    """Import a name of a package from its home module; if an optional package is missing, the error names the ``remedy``.
+    """Import a name of a package from its home module.
+
+    ``homes`` says which module defines which name. If one of the ``optional`` packages is missing, the error names the
+    ``remedy``.
 
     >>> load("cascade_memory.domain", "Case", {"Case": "case"}).__name__
     'Case'

@@ -115,7 +115,10 @@ def legible_within(value: Any) -> Any:
 
 
 def shortened(text: str, limit: int) -> str:
-    """Keep the beginning and the end, and say how much was cut: the end of a trajectory often holds what solved the task."""
+    """Cut the middle of a text that is longer than the limit, and say there how much was cut.
+
+    The end is kept, since the end of a trajectory often holds what solved the task.
+    """
     if len(text) <= limit:
         return text
     head = limit * 2 // 3
@@ -124,7 +127,7 @@ def shortened(text: str, limit: int) -> str:
 
 
 def fitting(text: str, limit: int) -> str:
-    """Prepare a text for a prompt, and cut it to the limit; writing out invisible characters may make it longer."""
+    """Cut a text to the limit, and prepare it for a prompt; written-out characters may make it up to twice as long."""
     return shortened(legible(shortened(text, limit)), 2 * limit)
 
 

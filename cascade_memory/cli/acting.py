@@ -10,7 +10,7 @@ _WHO = "who does it, for the audit log (default: the login name)"
 
 
 def add_actor(command: argparse.ArgumentParser) -> None:
-    """Add the option that says who acts."""
+    """Add the option ``--actor``, which says who acts."""
     command.add_argument("--actor", metavar="NAME", help=_WHO)
 
 

@@ -29,12 +29,14 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        """Say what was wrong, and exit with 2."""
+        """Print what was wrong, and exit with status 2."""
         super().error(refusal(message))
 
 
 def refusal(message: str) -> str:
-    """Return a message that may quote any text as it is printed: shortened, and with all lines but the first indented.
+    """Return an error message as it is printed: shortened, and with all lines but the first indented.
+
+    The message may quote any text.
 
     >>> refusal("there is no namespace 'a'")
     "there is no namespace 'a'"
@@ -58,7 +60,7 @@ def share(text: str) -> float:
 
 
 def positive(text: str) -> int:
-    """Read a whole number from 1 on.
+    """Read a whole number of 1 or more.
 
     >>> positive("3")
     3

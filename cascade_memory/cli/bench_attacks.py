@@ -14,7 +14,7 @@ _TITLE = "SIMULATED actors and solver, no language model; {}; {} orders; percent
 
 
 def run(options: argparse.Namespace) -> int:
-    """Play what has no row yet, and print a table for each stream."""
+    """Play the runs that have no row in the file yet, and print a table for each stream."""
     from cascade_memory.evaluation.attacks.plan import SEEDS, STREAMS, runs
     from cascade_memory.evaluation.attacks.play import play
     from cascade_memory.evaluation.attacks.table import HEAD, table

@@ -37,7 +37,7 @@ def add_data(command: argparse.ArgumentParser) -> None:
 
 
 def folder_of_data(given: Path | None) -> Path:
-    """Return the folder given on the command line, or otherwise by the environment variable."""
+    """Return the folder given on the command line, or else by ``CASCADE_DATA``; raise ``InvalidInput`` if there is neither."""
     folder = given or (Path(found) if (found := os.environ.get("CASCADE_DATA")) else None)
     if folder is None:
         raise InvalidInput("name the folder with the data: --data DIR, or the environment variable CASCADE_DATA")
@@ -45,14 +45,14 @@ def folder_of_data(given: Path | None) -> Path:
 
 
 def folder_or_bundled(given: Path | None) -> Path:
-    """Return the folder of the data that is named; if none is, the one that comes with the package."""
+    """Return the folder of data that the command line or ``CASCADE_DATA`` names; by default the package's own."""
     from cascade_memory.evaluation.bundled import bundled_data
 
     return folder_of_data(given) if given or os.environ.get("CASCADE_DATA") else bundled_data()
 
 
 def is_bundled(folder: Path) -> bool:
-    """Say whether this is the folder that comes with the package."""
+    """Return True if this is the folder of data that comes with the package."""
     from cascade_memory.evaluation.bundled import bundled_data
 
     return folder == bundled_data()
@@ -72,7 +72,7 @@ def convert(options: argparse.Namespace) -> int:
 
 
 def data(options: argparse.Namespace) -> int:
-    """List whether the data of each task is present; say of each, or of a single one, where it comes from and what to run."""
+    """Print for each task, or for the named one, whether its data is present, where it comes from and what to run."""
     from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 
     folder = folder_or_bundled(options.data)

@@ -1,4 +1,4 @@
-"""``cascade-memory bench outcomes``: asks a model once for each task and what is shown with it, and keeps the answers."""
+"""``cascade-memory bench outcomes``: asks a model once for each task and set of shown cases, and stores the answers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def add(bench: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Ask the model for the answers that the table lacks; print how many prompts were met, and how often they succeeded."""
+    """Ask the model for the answers that the table lacks; print how often each kind of prompt succeeded."""
     from cascade_memory.evaluation.bench.methods import KNOWN
     from cascade_memory.evaluation.bench.plan import Suite
     from cascade_memory.evaluation.model import Model
@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _chat(options: argparse.Namespace) -> tuple[Chat, dict[str, Any]]:
-    """Return the model, and what is known of it."""
+    """Return the chat model that the options name, and what the table of answers records about it."""
     sampling = {"temperature": 0, "top_p": None, "max_tokens": 256, **options.sampling}
     if options.folder and options.model:
         raise InvalidInput("--folder and --model exclude each other: a model is in this process, or behind a server")

@@ -154,7 +154,7 @@ def _tasks(options: argparse.Namespace) -> list[str]:
 
 
 def check_tasks(names: Sequence[str], folder: Path, *, passages: bool = True) -> None:
-    """Raise if there is no task of such a name, or if something is missing to play it."""
+    """Raise an error if a name is not that of a task, or if something that a task needs is missing."""
     from cascade_memory.evaluation.bench.stages import WORLDS, lacking
     from cascade_memory.evaluation.tasks.catalogue import CATALOGUE, task_named
 
@@ -196,7 +196,7 @@ def _judge(name: str) -> Callable[[str, Any], float]:
 
 
 def solver_of(options: argparse.Namespace) -> Attempts:
-    """Return who solves the tasks."""
+    """Return the solver that the options choose: a language model, a table of its answers, or a simulated solver."""
     if options.gradient:
         from cascade_memory.evaluation.gradient import LocalModel, Sampling, Training
         from cascade_memory.evaluation.gradient.settings import settings_from

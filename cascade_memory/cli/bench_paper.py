@@ -87,7 +87,7 @@ def run(options: argparse.Namespace, solver_of: Solvers) -> int:
 
 
 def _complained(failed: list[InvalidInput]) -> int:
-    """Say what could not be played after all; return the exit code."""
+    """Print an error for each part that could not be played; return the exit code, which is 0 if there is none."""
     for error in failed:
         sys.stderr.write(f"not played: {visible(str(error))}\n")
     return 2 if failed else 0
@@ -118,7 +118,7 @@ def _seeds(options: argparse.Namespace) -> int:
 
 
 def _of_part(options: argparse.Namespace, part: Part) -> argparse.Namespace:
-    """Return the options for one part: those for deep search or for worlds apply only to that part."""
+    """Return the options for one part: those of deep search apply only there, and ``--act-only`` only to tasks in worlds."""
     without = {} if part.name == "deep search" else dict.fromkeys(("search", "search_tool", "retrieval", "judge"))
     acts = options.act_only and part.name == "in worlds"
     return argparse.Namespace(**{**vars(options), **without, "act_only": acts})

@@ -75,7 +75,7 @@ def report_if_possible(rows: Path, folder: Path | None) -> None:
 
 
 def print_success(who: str, rows: list[dict[str, Any]]) -> None:
-    """Print a table of one solver's rows for each of the conditions under which they were played."""
+    """Print one table for each set of conditions among the rows of one solver; ``who`` names the solver in the titles."""
     from cascade_memory.evaluation.bench.conditions import by_conditions
     from cascade_memory.evaluation.bench.setup import told_apart
     from cascade_memory.evaluation.bench.summary import base_of, table

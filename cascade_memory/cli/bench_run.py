@@ -134,7 +134,7 @@ def _print_absent(absent: dict[str, str], folder: Path) -> None:
 
 
 def _under_conditions(suite: Suite, options: argparse.Namespace, tasks: Sequence[str]) -> Suite:
-    """Return a suite under the conditions given on the command line; those that are not given stay its own."""
+    """Return a suite with the conditions that the command line gives; any other condition stays as the suite has it."""
     from cascade_memory.evaluation.bench.conditions import rewards_named, wrong_cases_named
     from cascade_memory.evaluation.bench.plan import MISLED, REUSED
 
@@ -151,7 +151,10 @@ def _under_conditions(suite: Suite, options: argparse.Namespace, tasks: Sequence
 
 
 def _check_embedder(rows: list[dict[str, Any]], out: Path) -> None:
-    """Refuse a file that has rows for another default embedder; rows that name an embedder themselves are not checked."""
+    """Raise an error if the file has rows that were measured with another default embedder than the present one.
+
+    Rows that name an embedder themselves are not checked.
+    """
     from cascade_memory.evaluation.bench.stage import best_embedder
 
     present = best_embedder().identity

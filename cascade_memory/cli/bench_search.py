@@ -46,7 +46,7 @@ def check(options: argparse.Namespace) -> None:
 
 
 def searching_of(options: argparse.Namespace) -> Searching:
-    """Return how the model searches, and who judges."""
+    """Return the settings of deep search: how the model searches, and which model, if any, judges the answers."""
     from cascade_memory.evaluation.model import OpenAICompatible
     from cascade_memory.evaluation.search.settings import Searching
 
@@ -65,6 +65,6 @@ def searching_of(options: argparse.Namespace) -> Searching:
 
 
 def waiting(options: argparse.Namespace) -> tuple[float, float]:
-    """Return how long a server may take: for one attempt, and for all attempts of a request."""
+    """Return how many seconds to wait for a server: for one attempt, and for all attempts of a request."""
     timeout = 120.0 if options.timeout is None else float(options.timeout)
     return timeout, max(600.0, 5 * timeout)

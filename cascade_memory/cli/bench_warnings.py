@@ -16,7 +16,7 @@ _TITLE = "SIMULATED agents, no language model; {}; {} orders of {} tasks; a warn
 
 
 def run(options: argparse.Namespace) -> int:
-    """Play what has no row yet, and print a table for each stream; the picture is drawn beside the rows."""
+    """Play the runs that have no row in the file yet, print a table for each stream, and draw a picture beside the file."""
     from cascade_memory.evaluation.bench.plan import ASIDE as SET_ASIDE
     from cascade_memory.evaluation.bench.rows import Rows
     from cascade_memory.evaluation.bench.runner import run as run_all

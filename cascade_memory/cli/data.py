@@ -1,4 +1,4 @@
-"""``cascade-memory data``: what is stored is checked, repaired, copied, moved and forgotten."""
+"""``cascade-memory data``: checks, repairs, copies, moves and forgets what is stored."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def reindex(options: argparse.Namespace) -> int:
 
 
 def _check_both(options: argparse.Namespace, stream: str) -> None:
-    """Raise an error if only one of the two names was given: argparse takes it for the file."""
+    """Raise an error if only one of the two names, memory and file, was given: argparse takes it for the file."""
     if not options.path:
         raise InvalidInput(
             f"only {options.file!r} was named: name the memory and the file, {options.called} MEMORY FILE, where FILE may be - "

@@ -44,7 +44,7 @@ def move(options: argparse.Namespace) -> int:
 
 
 def migrate(options: argparse.Namespace) -> int:
-    """Bring the schema of a database up to date, or print how."""
+    """Bring the schema of a database up to date, or print the SQL statements that do so."""
     from cascade_memory.assembly.folder import Folder
     from cascade_memory.assembly.place import place_of
     from cascade_memory.ledger.postgres.steps import script

@@ -31,20 +31,20 @@ def first(every: Iterable[T], options: argparse.Namespace) -> list[T]:
 
 
 def add_source(command: argparse.ArgumentParser, what: str) -> None:
-    """Add the options that say whose rows are listed, and through which door they came."""
+    """Add ``--actor`` and ``--channel``, which list only rows of one actor, or rows that came through one channel."""
     command.add_argument("--actor", metavar="NAME", help=f'only {what}; "" for nobody named')
     command.add_argument("--channel", choices=CHANNELS, help="only what came through this door")
 
 
 def add_time(command: argparse.ArgumentParser) -> None:
-    """Add the options that say from when on, and until when, rows are listed."""
+    """Add ``--since`` and ``--until``, which list only rows from one moment on, or before one."""
     since = "from this moment on: a date, such as 2026-11-24, or how long ago, such as 7d or 2h"
     command.add_argument("--since", metavar="WHEN", help=since)
     command.add_argument("--until", metavar="WHEN", help="before this moment")
 
 
 def add_trust(command: argparse.ArgumentParser) -> None:
-    """Add the option that says how far the listed cases are trusted."""
+    """Add ``--trust``, which lists only cases of one level of trust."""
     command.add_argument("--trust", choices=list(LEVELS), help="only cases that are trusted exactly like this source")
 
 

@@ -22,7 +22,7 @@ class ShortLines(logging.Formatter):
     """Formats a record of another library as one short line. In all records, control characters are written out."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record as text: of another library, the message's first line, and an exception's kind instead of its text.
+        """Return the record as text; if it is of another library, only its first line and the type of its exception.
 
         A record of this library may have more lines, such as a traceback. They are indented, so that none looks like a record.
         """
@@ -36,9 +36,10 @@ class ShortLines(logging.Formatter):
 
 
 class FewLines(logging.Filter):
-    """Lets each logger of another library write only so many records of one level in a minute; the last one says so.
+    """Lets each logger of another library write at most ``most`` records of one level in a minute.
 
-    Each logger and level has its own count, so that many invalid requests cannot hide a failure.
+    In place of the last of them, it writes that further records are left out. Each logger and level has its own count, so that
+    many invalid requests cannot hide a failure.
     """
 
     def __init__(self, most: int = _MOST) -> None:
@@ -47,7 +48,7 @@ class FewLines(logging.Filter):
         self._counts: Counter[tuple[str, int]] = Counter()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Say whether a record is written."""
+        """Return True if the record may be written; replace the text of the last one that may."""
         if _is_own(record):
             return True
         now = time.monotonic()
@@ -63,7 +64,7 @@ class FewLines(logging.Filter):
 
 
 def log_to_standard_error(level: str) -> None:
-    """Log from this level on; "debug" logs everything as it is, for whoever looks for a fault."""
+    """Log records of this level and above; with "debug", nothing is shortened or left out, which helps to find a fault."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter(_FORMAT))
     if level != "debug":

@@ -1,4 +1,4 @@
-"""Parses commands and sets the exit code: 0 success, 1 something is wrong with the memory, 2 with the command."""
+"""Parses commands and sets the exit code: 0 for success, 1 if something is wrong with the memory, 2 if with the command."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _print_any_text() -> None:
-    """Escape what a terminal or a pipe cannot show, instead of failing: the encoding of Windows knows only few letters."""
+    """Make the output escape characters that its encoding lacks, as on Windows, instead of raising an error."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
             stream.reconfigure(errors="backslashreplace")

@@ -40,7 +40,7 @@ def add_namespace(command: argparse.ArgumentParser) -> None:
 
 
 def place(options: argparse.Namespace) -> Place:
-    """Return the place of the memory; its text holds no password."""
+    """Return the place of the memory (a folder or a database); as text, the place shows no password."""
     from cascade_memory.assembly.place import place_of
 
     if not options.path:
@@ -49,7 +49,10 @@ def place(options: argparse.Namespace) -> Place:
 
 
 def existing(options: argparse.Namespace, namespace: str | None = None, actor: str | None = None) -> CascadeMemory:
-    """Open an existing memory, to act in a namespace. Unknown ones are refused, except "default" in an empty memory."""
+    """Open an existing memory, acting in a namespace.
+
+    An unknown namespace is refused, except "default" in an empty memory.
+    """
     from cascade_memory.assembly.cascade import CascadeMemory
 
     place(options).check_there()

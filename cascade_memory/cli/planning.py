@@ -24,7 +24,7 @@ def add(bench: Commands) -> None:
 
 
 def plan(options: argparse.Namespace) -> int:
-    """Print a row for each share of episodes without memory."""
+    """Print a row for each share of held-out episodes: how many tasks it then takes to tell whether a memory helps."""
     holdouts = _HOLDOUTS if options.holdout is None else (options.holdout,)
     found = [planned(succeeds=options.succeeds, lift=options.lift, holdout=one, a_day=options.a_day) for one in holdouts]
     if options.json:

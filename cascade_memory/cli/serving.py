@@ -122,7 +122,7 @@ def _opened(options: argparse.Namespace) -> CascadeMemory:
 
 
 def _check_stdio(options: argparse.Namespace) -> None:
-    """Refuse options that would be ignored silently."""
+    """Raise an error for options that only HTTP uses, since they would be ignored silently."""
     from cascade_memory.mcp_server.serve import Listening
 
     usual = Listening()
@@ -133,7 +133,7 @@ def _check_stdio(options: argparse.Namespace) -> None:
 
 
 def _say_what_to_expect(memory: CascadeMemory, options: argparse.Namespace) -> None:
-    """Say if nothing can be stored; tell a person who starts the server by hand that it waits for a client."""
+    """Print a warning if nothing can be stored; tell a person who starts the server by hand that it waits for a client."""
     why = memory.health().read_only
     if why is not None and not options.read_only:
         sys.stderr.write(f"{options.called}: {refusal(why)}; agents can look up cases, but report nothing\n")
@@ -146,7 +146,7 @@ def _leave(*_: object) -> None:
 
 
 def _close_on_signal(memory: CascadeMemory) -> None:
-    """Close the memory and end the process on a signal: the SDK reads lines on a thread that no exception can stop."""
+    """Let a signal close the memory and end the process: the SDK reads lines on a thread that no exception can stop."""
 
     def leave() -> None:
         try:
@@ -184,7 +184,10 @@ def tokens_of(file: str | None) -> dict[str, str | None] | None:
 
 
 def token_of(file: str | None) -> str | None:
-    """Read the token file, or the variable. A token is never an argument, since every user of the machine could read that."""
+    """Return the text of the token file, or of the environment variable if no file is given; None if there is neither.
+
+    A token is never an argument, since every user of the machine could read it.
+    """
     if file is None:
         return os.environ.get(_TOKEN) or None
     try:

@@ -66,7 +66,7 @@ def _add_changes(show: Commands) -> None:
 
 
 def stats(options: argparse.Namespace) -> int:
-    """Show counts."""
+    """Print the counts that ``memory.stats()`` returns."""
     with existing(options, options.namespace) as memory:
         found = memory.stats(everywhere=options.namespace is None)
     if options.json:

@@ -74,7 +74,7 @@ class Unhurried(io.RawIOBase):
             self._queue(_LACKS)
 
     def finish(self, seconds: float = _PATIENCE) -> bool:
-        """Wait until everything is written, but not longer than this; say whether it is."""
+        """Wait up to ``seconds`` until everything is written; return whether it is."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting, seconds)
 
@@ -115,14 +115,14 @@ def never_wait() -> None:
 
 
 def finish(seconds: float = _PATIENCE) -> None:
-    """Wait at most so many seconds for writes to standard error, before the process ends without its usual end."""
+    """Wait up to ``seconds`` until standard error is written; call this before the process ends without its exit handlers."""
     stream = getattr(sys.stderr, "buffer", None)
     if isinstance(stream, Unhurried):
         stream.finish(seconds)
 
 
 def _raw(stream: Any) -> Any:
-    """Return the raw stream behind a text stream; None if there is none, or if it is one of ours already."""
+    """Return the raw stream behind a text stream; None if there is none, or if it is an ``Unhurried`` already."""
     buffer = getattr(stream, "buffer", None)
     raw = getattr(buffer, "raw", buffer)  # with python -u, there is no buffer between them
     return raw if isinstance(raw, io.RawIOBase) and not isinstance(raw, Unhurried) else None

@@ -20,7 +20,7 @@ def print_json(data: Any) -> None:
 
 
 def print_done(options: argparse.Namespace, data: Mapping[str, Any], text: str) -> None:
-    """Say what was done, as JSON if it is asked for."""
+    """Print the sentence ``text``, which says what was done; with ``--json``, print ``data`` instead."""
     if options.json:
         print_json(data)
     else:
@@ -78,7 +78,7 @@ def _line(text: str) -> Text:
 
 
 class LiveDemo:
-    """A progress bar that shows the success of every contender so far."""
+    """A progress bar that shows the success so far of each memory that the demo compares."""
 
     def __init__(self, tasks: int, *, quiet: bool) -> None:
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn

@@ -22,7 +22,7 @@ _READABLE = 600  # the number of characters that are printed of each text
 
 
 def add_pending(review: Commands) -> None:
-    """Add the command about what agents reported."""
+    """Add the command ``review pending``, which lists what agents reported about themselves."""
     command = review.on_memory("pending", pending, "list what agents reported about themselves; confirm or reject it")
     about = "the report is true: learn from it"
     command.add_argument("--confirm", action="append", default=[], metavar="EPISODE@FINGERPRINT", help=about)
@@ -32,7 +32,7 @@ def add_pending(review: Commands) -> None:
 
 
 def add_expired(review: Commands) -> None:
-    """Add the command about cases that expired."""
+    """Add the command ``review expired``, which lists expired or evicted cases."""
     command = review.on_memory("expired", expired, "list cases that were not verified for too long; bring them back")
     command.add_argument("--evicted", action="store_true", help="list those that had to make room instead")
     command.add_argument("--bring-back", nargs="*", metavar="ID", help="bring these cases back, or all that expired")
@@ -78,7 +78,7 @@ def pending(options: argparse.Namespace) -> int:
 
 
 def _check_waiting(options: argparse.Namespace, waiting: dict[str, Episode], confirmed: dict[str, str]) -> None:
-    """Refuse all reports if one of them does not exist, or has changed since it was seen."""
+    """Raise an error if one of the reports does not exist or has changed since it was seen; then none is judged."""
     for episode_id in [*confirmed, *options.reject]:
         if episode_id not in waiting:
             where = f"for the episode {episode_id!r} in namespace {options.namespace!r}"

@@ -24,7 +24,7 @@ class Words(NamedTuple):
         return cls(Counter(_WORD.findall(solution.casefold())), frozenset(_WORD.findall(task.casefold())))
 
     def beyond(self, other: Words) -> Counter[str] | None:
-        """Return the counts without the words of the task that the other solution lacks; None if too few words are left."""
+        """Return the counts, without words of the own task that the other solution lacks; None if too few words are left."""
         names = self.named - other.counts.keys()
         rest = Counter({word: count for word, count in self.counts.items() if word not in names})
         return rest if len(rest) > _LEFT * len(self.counts) else None

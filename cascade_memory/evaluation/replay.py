@@ -83,7 +83,7 @@ class Replay:
 
 
 def replay(path: str | os.PathLike[str], policy: str, *, namespace: str = "default") -> Replay:
-    """Estimate the mean reward of a policy on a memory's episodes.
+    """Estimate what mean reward a policy would have had on a memory's logged episodes.
 
     ``policy`` is the name of a ranker, or "shadow" for the shadow ranker (one that only proposes choices) that ran last.
     """

@@ -55,7 +55,10 @@ def at_once(memory: Memory, episode_id: str, place: int, attempt: Attempt, *, re
 
 
 def play(memory: Memory | None, query: str, solver: Solver, place: int, deliver: Deliver = at_once) -> Step:
-    """Let the solver attempt a task with the recalled cases, and reward the memory with the outcome."""
+    """Let the solver attempt a task with the recalled cases, and reward the memory with the outcome.
+
+    Without a memory (None), the solver gets no cases.
+    """
     if memory is None:
         return Step(solver.attempt(place, ()), shown=False)
     recall = memory.recall(query)

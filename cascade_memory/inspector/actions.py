@@ -1,4 +1,4 @@
-"""What people do to cases and episodes, and what a page says after that. Capabilities bring acts of their own."""
+"""What people do to cases and episodes with the forms of pages, and the message that follows. Capabilities add other forms."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _BACK = 20  # entries of the audit log among which the last action is looked for
 
 
 def do(name: str, view: View) -> Rendered:
-    """Do what a form asks for; raise ``Elsewhere`` if another page follows.
+    """Do what a form asks for, and return the page that follows; raise ``Elsewhere`` if that page has its own address.
 
-    If two people act at once, the ledger refuses the second one.
+    If two people act on the same content at once, the ledger refuses the second action.
     """
     followed = view.acts[name].do(view, name)
     view.remembered.forget()
@@ -28,7 +28,7 @@ def do(name: str, view: View) -> Rendered:
 
 
 def _flag(view: View, action: str) -> str:
-    """Pin or hide a case, or take that back."""
+    """Pin, unpin, hide or unhide a case, as ``action`` says; return the address of the next page."""
     memory = view.memory
     verbs = {"pin": memory.cases.pin, "unpin": memory.cases.unpin, "hide": memory.cases.hide, "unhide": memory.cases.unhide}
     case_id = view.filled("id")
@@ -38,7 +38,7 @@ def _flag(view: View, action: str) -> str:
 
 
 def _forget(view: View, _: str) -> Rendered:
-    """Forget, and show the receipt: it says what could not be purged."""
+    """Forget what the form names, and show the receipt, which says what could not be purged."""
     purge = view.fields.get("purge") == "yes"
     if view.fields.get("what") == "cases":
         what, found = "cases", CaseFilter.of(view.fields).to_forget(view)
@@ -80,7 +80,10 @@ def _named(page: str, one: str) -> dict[str, Any]:
 
 
 def told(view: View, about: str | None = None) -> dict[str, object]:
-    """Return the message about an action just done to what a page shows, and the audit log entry with which to undo it."""
+    """Return two values for a template: the message about the action just done, and the id of its audit log entry for undo.
+
+    ``about`` is the id of the case, episode or warning that the page shows. A value is None if there is nothing to show.
+    """
     name, _, variant = view.query.get("done", "").partition("-")
     if name == "unchanged":
         return {"done": "Nothing was changed: it was so before.", "undo_entry": None}
@@ -91,7 +94,10 @@ def told(view: View, about: str | None = None) -> dict[str, object]:
 
 
 def _entry_of(view: View, action: str, about: str) -> AuditEntry | None:
-    """Find this visitor's last ``action`` in the audit log: the address of a page does not decide what its button undoes."""
+    """Return the audit log entry of this visitor's last ``action``, if it is about ``about`` and can be undone.
+
+    The entry is looked up in the log, so that the address of a page does not decide what the page's undo button undoes.
+    """
     newest = view.memory.review.page(limit=_BACK).items
     mine = next((one for one in newest if (one.action, one.actor) == (action, view.visitor)), None)
     return mine if mine is not None and mine.can_undo and about in (mine.subject, mine.made) else None

@@ -1,4 +1,4 @@
-"""Charts as SVG, drawn here: no script makes them, and their colours come from the stylesheet."""
+"""Draws charts as SVG on the server: they need no script, and their colours come from the stylesheet."""
 
 from __future__ import annotations
 

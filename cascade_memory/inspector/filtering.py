@@ -36,7 +36,7 @@ class CaseFilter:
 
     @property
     def any(self) -> bool:
-        """True if anything is filtered by."""
+        """True if the filter has at least one condition."""
         return bool(self.search.strip() or self.source or self.where or self.state)
 
     @property
@@ -46,7 +46,7 @@ class CaseFilter:
 
     @property
     def query(self) -> dict[str, str | None]:
-        """The filter as parts of an address, or fields of a form."""
+        """The filter as parameters of a page's address, or as fields of a form."""
         return {"q": self.search, "source": self.source, "where": self.where, "state": self.state}
 
     @property
@@ -66,7 +66,7 @@ class CaseFilter:
         return cast("dict[str, Any]", found)
 
     def to_forget(self, view: View) -> ToForget:
-        """Find all cases that the filter shows now."""
+        """Return what ``forget`` needs to delete all cases that match the filter now."""
         if not self.any:
             raise InvalidInput("filter the cases first: memory.forget(everything=True) forgets a whole namespace")
         found = view.memory.cases.page(**self.options, limit=_MOST)
@@ -81,7 +81,7 @@ class CaseFilter:
 
 @dataclass(frozen=True, slots=True)
 class ToForget:
-    """What is forgotten, as options of ``forget``, and a digest of the cases: it changes when other cases match."""
+    """What is forgotten: options for ``forget``, and a digest of the matching cases, which changes when other cases match."""
 
     named: Mapping[str, Any]
     seen: str

@@ -48,7 +48,7 @@ _OURS = frozenset(name for name, _ in HEADERS)
 
 
 class Refusal(Exception):
-    """Why a request is not answered."""
+    """Raised if a request is refused; it has the HTTP status and the reason."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -75,7 +75,7 @@ class Gate:
         self._public = frozenset(public)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, refuse or pass on."""
+        """Refuse a request, or pass it on to the pages."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
@@ -101,7 +101,10 @@ class Gate:
     # -- before anything else ----------------------------------------------------------------------------------------
 
     def _check_host(self, scope: Scope) -> None:
-        """Refuse names that are not ours: a hostile site may let its own name lead to this address (DNS rebinding)."""
+        """Raise ``Refusal`` if the request's host name is not one of the allowed ``hosts``.
+
+        A hostile site may let its own name lead to this address (DNS rebinding).
+        """
         given = [value for name, value in scope["headers"] if name.lower() == b"host"]
         found = _HOST.fullmatch(given[0].decode("latin-1")) if len(given) == 1 else None
         if found is None or found[1].strip("[]").lower().rstrip(".") not in self._hosts:
@@ -156,7 +159,7 @@ class Gate:
         return {**scope, FIELDS: fields}, receive, send
 
     def _check_origin(self, headers: Headers, *, entering: bool) -> None:
-        """Refuse forms of other sites. Browsers say from which site a request comes; scripts cannot change what they say."""
+        """Raise ``Refusal`` if another site sent a form: browsers name that site in headers that scripts cannot change."""
         site = headers.get(b"sec-fetch-site")
         if site is not None:
             if site != b"same-origin":
@@ -235,7 +238,7 @@ def _is_https_elsewhere(scope: Scope) -> bool:
 
 
 def with_cookie(send: Send, cookie: bytes) -> Send:
-    """Add a cookie to the answer."""
+    """Return a ``send`` that adds a cookie to the answer."""
 
     async def sent(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
@@ -246,7 +249,7 @@ def with_cookie(send: Send, cookie: bytes) -> Send:
 
 
 async def refuse(send: Send, refusal: Refusal) -> None:
-    """Answer with a reason, as plain text."""
+    """Answer a request with the reason for its refusal, as plain text."""
     body = f"{refusal.reason}\n".encode()
     headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
@@ -254,7 +257,10 @@ async def refuse(send: Send, refusal: Refusal) -> None:
 
 
 def _hardened(send: Send) -> Send:
-    """Add the security headers to every answer, and remove headers that would let other sites read it."""
+    """Return a ``send`` that adds the security headers to every answer.
+
+    It also removes headers that would let other sites read the answer.
+    """
 
     async def sent(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":

@@ -89,7 +89,7 @@ def charts_of(measured: Measured) -> Charts:
 
 
 def rolling(values: Sequence[tuple[int, float]]) -> list[tuple[float, float]]:
-    """Return moving averages, at no more places than a chart can show.
+    """Return moving averages, each with its place on the axis, at no more places than a chart can show.
 
     >>> rolling([(1, 0.0), (2, 1.0)])
     [(2.0, 0.5)]
@@ -108,7 +108,7 @@ def rolling(values: Sequence[tuple[int, float]]) -> list[tuple[float, float]]:
 
 
 def drift(surprises: Sequence[float]) -> str | None:
-    """Say whether rewards have moved away from the predictions lately; None if there are too few."""
+    """Return a sentence on whether rewards have moved away from the predictions lately; None if there are too few."""
     if len(surprises) < 2 * _FEWEST:
         return None
     recent = min(_RECENT, len(surprises) // 2)

@@ -1,4 +1,4 @@
-"""Measurements that take long: made on a thread of their own, and shown again until they are older than some seconds."""
+"""Keeps measurements that take long: each is made on another thread, and used again until it is too old."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Remembered:
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
 
     def get(self, key: Hashable, measure: Callable[[], T]) -> Seen[T] | None:
-        """Return a measurement, or None if it is not there yet; raise what measuring raised."""
+        """Return the measurement under this key; None if its first run is not done yet. Raise what ``measure`` raised."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is None:
@@ -67,7 +67,7 @@ class Remembered:
             raise
 
     def _rest(self, entry: _Entry) -> float:
-        """Return for how many seconds a measurement is good: slow ones are repeated less often, since agents come first."""
+        """Return how many seconds a measurement is used again: longer if it was slow, since agents come first."""
         failed = entry.made.cancelled() or entry.made.exception() is not None
         return self._fresh if failed else max(self._fresh, _SHARE * entry.made.result().took)
 

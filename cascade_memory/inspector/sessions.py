@@ -1,4 +1,4 @@
-"""Who may look: a random token in the first link is traded once for a cookie that only this site receives."""
+"""Decides who may look: a random token in the first link is traded once for a cookie that only this site receives."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Sessions:
             return self._come_in(self._actor)
 
     def enter(self, token: str, name: str) -> str | None:
-        """Let somebody in who knows the token and says who they are; None if the token is wrong.
+        """Return a cookie for a person who knows the token, and record their name; return None if the token is wrong.
 
         The right token is accepted, however many wrong ones were entered before: nobody can lock others out. So only its length
         keeps the token from being guessed.
@@ -108,7 +108,7 @@ class Sessions:
             _log.warning("somebody guesses: %d wrong tokens were entered in the inspector within a minute", _MANY_WRONG)
 
     def visit(self, cookie: str | None) -> Visit | None:
-        """Return who has this cookie; None if nobody has."""
+        """Return the visit to which this cookie belongs; None if there is none, or if its time is over."""
         if cookie is None:
             return None
         with self._lock:

@@ -37,7 +37,9 @@ def plain(text: str) -> str:
 
 
 def marked(text: object) -> Markup:
-    r"""Escape a text for a page, and mark the code points of its invisible characters. Every template value comes here.
+    r"""Escape a text for a page, and mark the code points of its invisible characters.
+
+    Every value in a template passes through this function.
 
     >>> marked("<b>\u202e")
     Markup('&lt;b&gt;<mark>U+202E</mark>')
@@ -49,7 +51,10 @@ def marked(text: object) -> Markup:
 
 
 def raw(text: object) -> Markup:
-    """Escape a text that a form sends back. Nothing is written out, but what HTML cannot hold is replaced by U+FFFD."""
+    """Escape a text that a form sends back.
+
+    Invisible characters are kept as they are, but those that HTML cannot hold are replaced by U+FFFD.
+    """
     return Markup(str(escape(_CONTROL.sub("\ufffd", str(text).replace("\r\n", "\n")))))
 
 
@@ -64,7 +69,7 @@ def line(text: object, width: int = LINE) -> str:
 
 
 def cut(text: str, whole: bool) -> str:
-    """Cut a long text in its middle, unless all of it is asked for."""
+    """Cut a long text in its middle, unless ``whole`` is true."""
     return text if whole else shortened(text, WHOLE)
 
 
@@ -133,7 +138,7 @@ def signed(value: float) -> str:
 
 
 def as_json(value: object) -> str:
-    """Show metadata or the arguments of a tool."""
+    """Return metadata, or the arguments of a tool, as JSON text."""
     return json.dumps(value, ensure_ascii=False, indent=1, default=str)
 
 

@@ -104,7 +104,7 @@ def app(
 
 
 def guarded(site: Site, hosts: Collection[str]) -> Gate:
-    """Put the gate before a site."""
+    """Return the application of a site behind a ``Gate``, which checks every request."""
     return Gate(site.routed(), hosts=hosts, sessions=site.sessions, edit=site.edit, cookie=site.cookie, public=_PUBLIC)
 
 
@@ -165,7 +165,7 @@ class Site:
         return self._shows("", functools.partial(actions.do, name))
 
     def _made(self, name: str, page: Page, request: Request) -> Response:
-        """Make a page; on a thread of its own."""
+        """Make a page, or a page that says why there is none; called on one of the site's threads."""
         try:
             with explained_rows(self.memory, but=(Elsewhere, Missing)):
                 view = self._view(request)
@@ -245,7 +245,7 @@ class Site:
         return RedirectResponse(f"{request.scope.get('root_path', '')}/cases", 303)
 
     async def _start(self, request: Request) -> Response:
-        """Trade the token of a link for a cookie. A browser that only fetches the page ahead of time must not use it up."""
+        """Trade the token of a link for a cookie; a browser that only fetches the page ahead of time does not use it up."""
         ahead = "prefetch" in request.headers.get("sec-purpose", "") or request.method != "GET"
         cookie = None if self.sessions is None or ahead else self.sessions.follow(request.query_params.get("token", ""))
         if cookie is None:
@@ -271,7 +271,8 @@ class Site:
     def _entered(self, request: Request, cookie: str) -> Response:
         """Set the cookie, and show a page that leads on to the other pages.
 
-        This is no redirect, because a browser that came from another site would not send a strict cookie along with that.
+        A redirect would not work here: a browser that came from another site would follow it without the new cookie, because
+        the cookie has ``SameSite=Strict``.
         """
         home = f"{request.scope.get('root_path', '')}/cases"
         answer = self._html(request, Rendered("entered.html", {"home": home}), None, "")

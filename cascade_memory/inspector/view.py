@@ -14,11 +14,11 @@ from cascade_memory.inspector.remembered import Remembered
 
 
 class Missing(Exception):
-    """There is nothing at this address."""
+    """Raised if there is nothing at the address of a page."""
 
 
 class Elsewhere(Exception):
-    """Something was done, and the browser goes on to another page."""
+    """Raised to send the browser to another page, mostly after an action."""
 
     def __init__(self, address: str) -> None:
         super().__init__(address)

@@ -1,4 +1,4 @@
-"""Attaches the callback handler to every run in a context, so that it need not be passed to each call."""
+"""Attaches the callback handler to every run that begins in a ``contextvars`` context, so that no call need pass it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Attachment:
         self._variable: ContextVar[BaseCallbackHandler | None] | None = None
 
     def attach(self) -> Attached:
-        """Attach the handler in this context until the ``with`` block of the result ends, or its ``detach()`` is called."""
+        """Attach the handler in this context, until the returned object is detached or leaves its ``with`` block."""
         if self._variable is None:  # registration is permanent, so it is done only for memories that need it
             self._variable = ContextVar("cascade_memory_handler", default=None)
             register_configure_hook(self._variable, inheritable=True)
@@ -34,14 +34,14 @@ class Attached:
         self._variable, self._token = variable, token
 
     def detach(self) -> None:
-        """Restore what was attached before, if anything. A second call does nothing."""
+        """Detach the handler, and attach the one from before again, if any. A second call does nothing."""
         with contextlib.suppress(ValueError, RuntimeError):  # called in another context, or a second time
             self._variable.reset(self._token)
 
     def __enter__(self) -> Attached:
-        """Stay attached within the block."""
+        """Return this object; the handler stays attached until the block ends."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Detach."""
+        """Detach the handler."""
         self.detach()

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 
 class Block(Session):
-    """One task. Its runs are watched: unless you set ``solution``, the solution is what the last run did.
+    """The ``with memory.episode(...)`` block of one task.
 
-    ``solution``, ``reward(...)`` and the end of the block work as in ``cascade_memory.CascadeMemory.episode``.
+    Unless you set ``solution``, the solution is what the last run inside the block did. ``solution``, ``reward(...)`` and the
+    end of the block work as in ``cascade_memory.CascadeMemory.episode``.
     """
 
     interrupted = False  # True if the last run inside is interrupted and waits for a person
@@ -34,19 +35,19 @@ class Block(Session):
         self._watched: Solution | None = None
 
     def watched(self, solution: Solution | None) -> None:
-        """Take what a run inside did as the solution, unless the user has set one."""
+        """Take the solution of a run inside the block, unless the user has set ``solution``."""
         if self.solution is self._watched:
             self.solution = self._watched = solution
 
     def __enter__(self) -> Self:
-        """Begin the task."""
+        """Attach the callback handler and make this episode the active one, until the block ends."""
         entry = ActiveEpisode(memory=self._of, episode_id=self.id, namespace=self.recall.namespace, session=self)
         self._stack.enter_context(self._attachment.attach())
         self._stack.enter_context(within(entry))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        """Settle or censor the episode, or leave it open."""
+        """Settle or censor the episode, or leave it open; see ``Session.__exit__``. An interrupted run leaves it open."""
         self._stack.close()
         if not self._waits(error):
             super().__exit__(kind, error, traceback)
@@ -54,13 +55,13 @@ class Block(Session):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Settle or censor the episode, or leave it open, without blocking the event loop."""
+        """Do what ``__exit__`` does, without blocking the event loop."""
         self._stack.close()
         if not self._waits(error):
             await super().__aexit__(kind, error, traceback)
 
     def _waits(self, error: BaseException | None) -> bool:
-        """Return True, and leave the episode open, if an interrupted run may be resumed later."""
+        """If the last run was interrupted and may be resumed, mark the open episode as interrupted and return True."""
         if error is None and self.interrupted and not self._rewarded:
             self._of.episodes.finish(self.id, status="interrupted")
             return True

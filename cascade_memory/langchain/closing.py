@@ -32,7 +32,7 @@ class Closing:
         self._parked: OrderedDict[str, list[ToolCall]] = OrderedDict()  # steps done before an interrupt, by episode
 
     def take_up(self, root: Root, *, resumes: bool) -> None:
-        """Resume the interrupted episode of this conversation; if a new task was asked instead, abandon that episode."""
+        """Resume this conversation's interrupted episode, if any; without ``resumes`` (for a new task), discard it."""
         assert root.thread_id is not None
         found = self._memory.episodes.latest(root.thread_id)
         if found is None or found.status != "open" or found.ended != "interrupted":
@@ -45,7 +45,7 @@ class Closing:
             self._memory.episodes.discard(found.id)
 
     def pause(self, root: Root) -> None:
-        """Record that the run waits for a person: it may be resumed the next moment, before its end is reported."""
+        """Mark the run's episodes as interrupted at once: the run may be resumed before its end is reported."""
         if not root.over and root.block is None and (root.opened or root.adopted):
             self._pause(root)
 
@@ -56,9 +56,10 @@ class Closing:
             self._park(root)
 
     def close(self, root: Root, status: str, outputs: Any) -> None:
-        """Process a run that has ended or that waits for a person.
+        """Process an outermost run that has ended or that waits for a person.
 
-        The end is processed on a worker thread if this thread runs an event loop or if the run was cancelled.
+        ``status`` is "ok", "error" or "cancelled". The end is processed on a worker thread if this thread runs an event loop or
+        if the run was cancelled.
         """
         waits = root.interrupted and status == "ok"
         if not waits:  # from now on, a recall that is still under way opens no episode
@@ -120,7 +121,7 @@ class Closing:
 
 
 def solution_of(root: Root, outputs: Any) -> Solution | None:
-    """Return the steps and the answer below a root: from the watched runs or the messages, whichever has more steps."""
+    """Return the solution of an outermost run: from the watched runs or from its messages, whichever has more steps."""
     watched = [_step(call) for call in root.calls if not call.own]
     messages = messages_in(outputs)
     if not messages:

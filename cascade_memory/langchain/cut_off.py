@@ -16,7 +16,7 @@ _STREAMS = ("langchain_core.runnables.base", "_transform_stream_with_config")  #
 
 
 class _Collector:
-    """Knows which thread the garbage collector runs on."""
+    """Knows on which thread the garbage collector runs at the moment; ``thread`` is None while it does not run."""
 
     thread: int | None = None
 
@@ -29,11 +29,12 @@ gc.callbacks.append(_collector)
 
 
 def was_cut_off(root: Root) -> bool:
-    """Say whether the run that reports its end now is a stream that was cut off; call this while the run reports.
+    """Say whether the run that is just reporting its end is a stream whose reader stopped early; call this during the report.
 
     LangChain reads a stream from a generator. If the stream was read to its end, the generator has ended as well. If the reader
-    has left, the generator still waits behind the last part that was read. The garbage collector may have closed the generator
-    before, but it collects only streams that nobody reads any more: a run whose end it causes was cut off, too.
+    stopped early, the generator is still suspended after the last part that was read. The garbage collector may have closed the
+    generator by then. But it collects only streams that nobody reads any more, so a run that ends on the collector's thread was
+    cut off, too.
     """
     found = _read_from(root)
     return inspect.isgenerator(found) and (found.gi_frame is not None or _collector.thread == threading.get_ident())

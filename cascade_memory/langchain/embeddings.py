@@ -8,7 +8,9 @@ from cascade_memory.encoders.borrowed import BorrowedEmbedder
 
 
 class LangChainEmbedder(BorrowedEmbedder):
-    """Wraps an ``Embeddings`` object. Its class and model are stored with the vectors; another model will be refused.
+    """Wraps an ``Embeddings`` object.
+
+    Its class and model are stored with the vectors. A memory with these vectors refuses an embedder with another model.
 
     >>> from langchain_core.embeddings import DeterministicFakeEmbedding
     >>> LangChainEmbedder(DeterministicFakeEmbedding(size=8)).embed(["heat the cup"]).shape

@@ -46,12 +46,12 @@ async def awarning_before(memory: Memory, request: Any, episode_id: str, namespa
 
 
 def _known(memory: Memory, namespace: str | None) -> Warnings | None:
-    """Return the warnings of a namespace; None if the package comes without that capability."""
+    """Return ``memory.warnings`` of a namespace; None if the package comes without the capability ``warnings``."""
     return getattr(memory.acting(namespace=namespace), "warnings", None)
 
 
 def _question(request: Any) -> dict[str, Any] | None:
-    """Return what to ask the memory about a tool call; None if a person has changed the call, since that person decides."""
+    """Return the arguments of ``warnings.check`` for a tool call; None if a person has edited the call and so decided."""
     call = request.tool_call
     if call["id"] in (read(request.state, _EDITED) or ()):
         return None
@@ -61,10 +61,10 @@ def _question(request: Any) -> dict[str, Any] | None:
 
 
 def _turn(messages: Sequence[BaseMessage], call_id: str | None) -> str | None:
-    """Return an id of the model's turn that a call belongs to; it is the same when a graph runs the call again.
+    """Return an id of the model's message that made a call; it is the same when a graph runs the call again.
 
-    All calls of one turn get the same verdict from the memory, since the model sees no result before all of them are done. The
-    id of a call cannot be used here, since some models use the same id in every turn.
+    All calls of one message get the same decision from the memory, since the model sees no result before all of them are done.
+    The id of a call cannot be used here, since some models use the same id in every message.
     """
     for place in range(len(messages) - 1, -1, -1):
         message = messages[place]
@@ -98,7 +98,10 @@ def tool_guard(memory: Memory, handler: CascadeCallbackHandler, *, key: str) -> 
 
 
 def _episode_of(memory: Memory, handler: CascadeCallbackHandler, request: Any, key: str) -> tuple[str, str | None] | None:
-    """Return the id and the namespace of a tool call's episode: from the state, the user's block or the outermost run."""
+    """Return the id and the namespace of the episode that a tool call belongs to; None if there is none.
+
+    The episode is found in the graph's state, in the user's ``with`` block, or by the outermost run.
+    """
     with fail_open(memory, "check"):
         kept = cast("Mapping[str, Any]", read(request.state, key) or {}).get("id")
         around = active_episode(memory)

@@ -102,14 +102,14 @@ class CascadeCallbackHandler(GraphCallbackHandler):
         metadata: dict[str, Any] | None = None,
         **__: Any,
     ) -> None:
-        """Record a run that has no steps of its own."""
+        """Record the start of a run that adds no step of its own: a model or a retriever."""
         with fail_open(self._memory, "callback"):
             self.runs.start(run_id, parent_run_id, metadata, is_chain=False)
 
     on_chat_model_start = on_llm_start = on_retriever_start = _noted
 
     def _is_over(self, *_: Any, run_id: UUID, **__: Any) -> None:
-        """Forget a run that has ended."""
+        """Record that a model or retriever run has ended."""
         with fail_open(self._memory, "callback"):
             self.runs.end(run_id)
 
@@ -118,7 +118,7 @@ class CascadeCallbackHandler(GraphCallbackHandler):
     # -- during runs -------------------------------------------------------------------------------------------------
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **_: Any) -> None:
-        """Record what the model said before it called a tool."""
+        """Record what the model said before it called a tool, as the thought of that step."""
         with fail_open(self._memory, "callback"):
             run = self.runs.find(run_id)
             self.runs.end(run_id)
@@ -168,7 +168,7 @@ class CascadeCallbackHandler(GraphCallbackHandler):
         self._ended(run_id, "ok", outputs)
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        """End the episode if this was the outermost run. A cancelled or abandoned run is no evidence about the cases."""
+        """End the episode if this was the outermost run; if the run was cancelled or abandoned, censor the episode."""
         if isinstance(error, GraphInterrupt):  # ``on_interrupt`` is not called for a handler attached by ``attach()``
             with fail_open(self._memory, "callback"):
                 run = self.runs.find(run_id)
@@ -210,7 +210,7 @@ class CascadeCallbackHandler(GraphCallbackHandler):
         return len(self.runs)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CascadeCallbackHandler:
-        """Return this same object: configurations are copied, but the runs being watched are not."""
+        """Return this same object: a copied configuration must have the handler that watches the runs."""
         return self
 
     def __repr__(self) -> str:

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def shown(recall: Recall, show: Show) -> dict[str, Any]:
-    """Return the cases of a recall as fields of an episode in a graph's state: plain JSON.
+    """Return the recalled cases as fields of the episode that a graph keeps in its state; the values are plain JSON.
 
-    Turns are returned twice, as text and, if there are tool calls, with the calls: the tools that the model is offered are
-    known only when the model is called.
+    With ``show="turns"``, the turns are returned twice: as text and, if there are tool calls, with these calls. Which tools the
+    model is offered is known only when the model is called.
     """
     if show == "text":
         return {"context": recall.render()}
@@ -43,9 +43,10 @@ def with_cases(messages: Sequence[BaseMessage], episode: Mapping[str, Any], offe
 
 
 def before_task(messages: Sequence[BaseMessage], context: str, anchor: str | None) -> list[BaseMessage]:
-    """Return the messages with the context before the text of the message ``anchor`` (by default the first human message).
+    """Return the messages with the text ``context`` put before the text of one of them.
 
-    All earlier messages stay byte for byte the same, so that the provider's prompt cache can still be used for them.
+    This is the message with the id ``anchor``, or the first human message if none has this id. All earlier messages stay byte
+    for byte the same, so that the provider's prompt cache can still be used for them.
     """
     changed = list(messages)
     if not context:
@@ -59,7 +60,7 @@ def before_task(messages: Sequence[BaseMessage], context: str, anchor: str | Non
 
 
 def in_system(message: SystemMessage | None, context: str) -> SystemMessage | None:
-    """Append the context to the system message as its last block."""
+    """Return the system message with the rendered cases (``context``) as its last block."""
     if not context:
         return message
     if message is None:

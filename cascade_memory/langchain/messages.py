@@ -58,9 +58,9 @@ def task_in(messages: Sequence[BaseMessage]) -> tuple[str, str | None]:
 
 
 def turn_in(messages: Sequence[BaseMessage]) -> tuple[str, str | None, bool]:
-    """Return the task of the last message, the id of the message that asked it, and whether the last one goes on with it.
+    """Return the current task, the id of the message that asked it, and whether the user's last message only goes on with it.
 
-    The last message is that of the user. The task is empty if this message is small talk, has no text, or was already answered.
+    The task is empty if the user's last message is small talk, has no text, or was already answered.
     """
     text, _ = task_in(messages)
     if not text:
@@ -78,7 +78,7 @@ def turn_in(messages: Sequence[BaseMessage]) -> tuple[str, str | None, bool]:
 
 
 def since(messages: Sequence[BaseMessage], anchor: str | None) -> list[BaseMessage]:
-    """Return the messages from the one with this id on; without an id, from the last human message."""
+    """Return the messages from the one with the id ``anchor`` on; if there is none, from the last human message on."""
     places = [i for i, message in enumerate(messages) if anchor is not None and message.id == anchor]
     place = places[-1] if places else _last_asked(messages)
     return list(messages if place is None else messages[place:])
@@ -127,7 +127,7 @@ def solution_in(messages: Sequence[BaseMessage], own: Collection[str] = (), outp
 
 
 def steps_in(messages: Sequence[BaseMessage]) -> Sequence[Step]:
-    """Return what was done since the last human message."""
+    """Return the steps that the agent took since the last human message."""
     found = solution_in(since(messages, None))
     return found.steps if isinstance(found, Trajectory) else ()
 
@@ -141,7 +141,7 @@ def _unspoken(messages: Sequence[BaseMessage], outputs: object) -> str:
 
 
 def _results(message: AIMessage, after: Sequence[BaseMessage]) -> dict[str, ToolMessage]:
-    """Return the first result of each call of a message, by the call's id; some models use the same ids in later turns."""
+    """Return the first result after each call of a message, by the call's id: later messages may use the same ids again."""
     asked = {call["id"] for call in message.tool_calls}
     found: dict[str, ToolMessage] = {}
     for one in after:
@@ -181,7 +181,10 @@ def is_of_memory(message: ToolMessage) -> bool:
 
 
 def _react(messages: Sequence[BaseMessage]) -> Solution | None:
-    """Parse the steps from the agent's texts; each following human message is the observation of the last step."""
+    """Return the solution of a ReAct conversation; None if there is none.
+
+    The agent's texts contain the steps, and each following human message is the observation of the last step.
+    """
     steps: list[dict[str, str]] = []
     answer = ""
     for message in messages:

@@ -158,7 +158,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         return {"cascade_episode": {self._name: episode}, EPISODE_KEY: recall.episode_id}
 
     def _no_episode(self) -> dict[str, Any]:
-        """Return the update that clears the episode and its id: those in the state belong to an earlier turn."""
+        """Return the state update that removes the episode and its id, since both belong to an earlier message of the user."""
         return {**self._nothing(), EPISODE_KEY: None}
 
     def _nothing(self) -> dict[str, Any]:
@@ -179,7 +179,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         return self._memory.acting(namespace=episode["namespace"])
 
     def _recall(self, asking: Memory, task: str, thread: str | None, wanted: Any, metadata: Any) -> tuple[Recall, bool]:
-        """Recall for a new episode, or for the episode of the user's own ``with`` block."""
+        """Recall for a task; return the recall, and whether its episode is that of the user's own ``with`` block."""
         if (block := block_around(self._memory)) is not None:
             if block.recall.query in (task, self._memory.episodes.as_stored(task, block.id)):
                 return block.recall, True
@@ -210,7 +210,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
 
     @override
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        """Warn of a known mistake before the tool runs; let recalls inside the tool join the episode, and record its answer."""
+        """Warn of a known mistake, or run the tool; its recalls join the episode, and its answer is recorded."""
         episode = self._around(request.state)
         if episode is None:
             return _without_id(handler(request))
@@ -292,7 +292,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
 
     @interruptible
     def _ending(self) -> Generator[None, None, None]:
-        """Keep the runs of a ``reward_fn`` out of the agent's stream and traces, and hide its failures from the agent."""
+        """Within the block, keep the runs of a ``reward_fn`` out of the agent's stream and traces, and count failures only."""
         token = var_child_runnable_config.set({})
         try:
             yield
@@ -342,7 +342,7 @@ def _names_of(tools: Sequence[Any]) -> list[str]:
 
 
 def _without_id(result: Any) -> Any:
-    """Remove the episode's id from a tool's update: an agent in the tool (deepagents' ``task``) set it, not this run."""
+    """Return a tool's result without the episode's id: an agent inside the tool (deepagents' ``task``) set it, not this run."""
     update = getattr(result, "update", None)
     if isinstance(update, dict):
         cast("dict[str, Any]", update).pop(EPISODE_KEY, None)
@@ -357,7 +357,7 @@ def _config() -> Mapping[str, Any]:
 
 
 def _tagged(episode: Mapping[str, Any], state: Any) -> dict[str, Any]:
-    """Put the episode's id into the result, and into the last answer, where an outer graph can find it."""
+    """Return the state update that puts the episode's id into the result and the last answer, where an outer graph finds it."""
     update: dict[str, Any] = {EPISODE_KEY: episode["id"]}
     messages: list[BaseMessage] = messages_in(state)
     if messages and isinstance(messages[-1], AIMessage) and messages[-1].id:

@@ -89,7 +89,7 @@ def recall_node(
 
 
 def _abandon(memory: Memory, before: Mapping[str, Any]) -> None:
-    """Close the episode of a turn that never came to its end."""
+    """Abandon an episode whose run never reached its end, unless it belongs to the user's own ``with`` block."""
     if before.get("id") and not before.get("block"):
         memory.episodes.abandon(before["id"])
 
@@ -97,7 +97,10 @@ def _abandon(memory: Memory, before: Mapping[str, Any]) -> None:
 def _adopted(
     memory: Memory, handler: CascadeCallbackHandler, recall: Callable[[], Recall], run_id: UUID | None
 ) -> Recall | None:
-    """Recall, and let the run end the episode if the graph does not; None if the recall failed or the run has ended."""
+    """Recall, and return the recall; return None if it failed or if the outermost run has ended.
+
+    If the run ends before the graph has ended the episode, the callback handler ends it.
+    """
     with handler.runs.recalling(run_id, {}):
         found = recall()
     if found.error is not None and not found.cases:

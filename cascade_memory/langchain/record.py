@@ -13,7 +13,10 @@ _MAX_MESSAGES = 2_000
 
 
 class Record:
-    """Messages by episode. Beyond a limit the oldest episodes are dropped, since some may never be taken. Thread-safe."""
+    """The messages of the latest ``_MAX_EPISODES`` episodes.
+
+    Those of older episodes are dropped, since some are never taken. Thread-safe.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

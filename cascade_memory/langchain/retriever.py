@@ -137,7 +137,7 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
     else:
 
         def invoke(self, input, config=None, **options):
-            """Recall for a task; read who asks also from the configurable values, which do not reach a retriever."""
+            """Recall for a task. Also look for the actor in the configurable values, which LangChain hides from retrievers."""
             return super().invoke(input, _with_actor(config), **options)
 
         async def ainvoke(self, input, config=None, **options):
@@ -173,7 +173,7 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
         k: int | None = None,
         where: Mapping[str, Any] | None = None,
     ) -> Recall:
-        """Recall for the surrounding episode: that of the user's block, the middleware, the config, or the root run."""
+        """Recall within the surrounding episode: that of the user's block, the middleware, the config, or the outermost run."""
         fields = dict(metadata or {})
         of_episode, asks = fields.get(METADATA_KEY), fields.get(ACTOR_KEY)
         asking = self._asking if asks is None else self._asking.acting(actor=str(asks))
@@ -219,7 +219,8 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
                 returns None says that there is no task.
             solution: What is stored if the agent succeeds: a key of the state or a function of the state; by default it is read
                 from the messages of the episode.
-            skip: Says whether a text is no task, such as a greeting: nothing is recalled for it, and no episode is opened.
+            skip: A function that returns True for a text that is no task, such as a greeting: then nothing is recalled, and no
+                episode is opened.
         """
         try:
             from cascade_memory.langchain.middleware import CascadeMiddleware
@@ -366,12 +367,15 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
     __str__ = __repr__
 
     def __repr_args__(self) -> Sequence[tuple[str | None, Any]]:
-        """Hide the fields in LangChain's own representations."""
+        """Return no fields, so that LangChain's own representations show none of the stored data."""
         return []
 
 
 def _with_actor(config: RunnableConfig | None) -> RunnableConfig:
-    """Return a run's configuration, with who asks copied from its (or the outer run's) configurable values to its metadata."""
+    """Return a run's configuration in which the metadata name the actor that the configurable values name.
+
+    The configurable values are those of the run or of the outer run; an actor in the metadata is not replaced.
+    """
     whole = ensure_config(config)
     actor = (whole.get("configurable") or {}).get(ACTOR_KEY)
     metadata = whole.get("metadata") or {}

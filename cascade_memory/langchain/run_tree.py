@@ -34,9 +34,9 @@ MOST_LATE = 8_192  # runs whose threads may outlive their root; the latest ones
 
 
 def actor_in(*places: object) -> str | None:
-    """Return who asks: the name in the first of the places that has one.
+    """Return the name of the actor: ``cascade_actor`` in the first of these mappings that has it; None if none has it.
 
-    The places are parts of a run's configuration, never messages or the state.
+    The mappings are parts of a run's configuration, never messages or the state.
 
     >>> actor_in(None, {"cascade_actor": "ann"})
     'ann'
@@ -215,8 +215,8 @@ class RunTree:
     def end(self, run_id: UUID, *, well: bool = False) -> Root | None:
         """Record that a run has ended; if it is a root, return it and forget the runs below it that cannot go on.
 
-        ``well`` says that a root ended without a failure: then the runs below it that have ended are over. If a root ended in
-        any other way, all of them are remembered, since a thread may outlive the run that started it.
+        ``well`` says that a root ended without a failure: then the runs below it that have ended are forgotten. If a root ended
+        in any other way, all runs below it are remembered, since a thread may outlive the run that started it.
         """
         with self._lock:
             self._late.pop(run_id, None)
@@ -250,7 +250,7 @@ class RunTree:
 
     @property
     def late(self) -> int:
-        """How many finished runs are remembered because one of their threads may still be running."""
+        """How many runs below ended roots are remembered because one of their threads may still be running."""
         return len(self._late)
 
     def __len__(self) -> int:

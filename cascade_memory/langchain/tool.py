@@ -28,7 +28,7 @@ def recall_tool(
     name: str | None,
     description: str | None,
 ) -> BaseTool:
-    """Build a tool whose content is the rendered cases and whose artifact is their documents."""
+    """Build a tool that answers with the rendered cases as its content, and with their documents as its artifact."""
 
     def answer(query: str, config: RunnableConfig, callbacks: Any = None) -> tuple[str, list[dict[str, Any]]]:
         # LangChain passes the tool's own run as ``callbacks``; those of the config belong to the node around the tool.

@@ -1,4 +1,7 @@
-"""Writes the audit log: an entry in the transaction of what it is about. An entry never holds the text of a case."""
+"""Writes the audit log: each entry is written in the transaction of the action that it is about.
+
+An entry never holds the text of a case.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,10 @@ def write(
     made: str | None = None,
     hid: str | None = None,
 ) -> str | None:
-    """Append an entry and return its id; append nothing, and return None, without an action or if all its counts are 0."""
+    """Append an entry for ``action`` to the audit log, and return its id.
+
+    If ``action`` is None, or if all ``counts`` are 0, nothing is appended, and None is returned.
+    """
     if action is None or (counts is not None and not any(counts.values())):
         return None
     assert set(counts or ()) <= set(COUNTED), "an import would refuse the name of this count"
@@ -47,7 +53,10 @@ def write(
 
 
 def append(connection: Connection, row: Mapping[str, Any]) -> None:
-    """Append a row with the digest that links it to the entry before; a fact notes the first entry that has a digest."""
+    """Append a row to the audit log, with the digest that links it to the entry before (see ``audit_chain``).
+
+    If the entry before has no digest, the id of this entry is stored as the fact ``BEGUN``.
+    """
     before, values = last_digest(connection), {**dict.fromkeys(SEALED), **row}
     values["digest"] = digest_after(before, values)
     if before is None:
@@ -68,13 +77,13 @@ def digest_after(before: str | None, entry: Mapping[str, Any]) -> str:
 
 
 def last_digest(connection: Connection) -> str | None:
-    """Return the digest of the last entry."""
+    """Return the digest of the last entry; None if the log is empty, or if that entry has no digest."""
     row = connection.execute("SELECT digest FROM action ORDER BY key DESC LIMIT 1").fetchone()
     return None if row is None else row[0]
 
 
 def drop_notes(connection: Connection, ids: Sequence[str]) -> None:
-    """Delete the notes on actions that concern forgotten ids: a person may have quoted the forgotten text in a note."""
+    """Delete the notes of the audit entries about these ids, whose data was forgotten: a note may quote the forgotten text."""
     gone = set(ids)
     noted = connection.execute("SELECT key, subject, made, hid FROM action WHERE note IS NOT NULL").fetchall()  # few have one
     for key, *about in noted:

@@ -80,7 +80,7 @@ class SQLActions:
         self._connections = connections
 
     def flag(self, namespace: int, case_id: str, action: NewAction) -> bool:
-        """Pin, unpin, hide or show again a case; return whether that changed anything."""
+        """Pin, unpin, hide or unhide a case, as ``action.kind`` says; return whether that changed anything."""
         with self._connections.write(durable=True) as connection:
             if not _flag(connection, namespace, case_id, action.kind):
                 return False
@@ -102,7 +102,11 @@ class SQLActions:
     def page(
         self, namespace: int | None, limit: int, *, after: int | None = None, newest_first: bool = False
     ) -> list[tuple[int, AuditEntry]]:
-        """Return the next entries of a namespace (None: of all) and of the ledger as a whole, each with its key; by age."""
+        """Return the next ``limit`` entries of the audit log after the key ``after``, each with its key, oldest first.
+
+        They are the entries of a namespace (None: of every namespace) and those of the ledger as a whole. With
+        ``newest_first``, the order is reversed: the entries are those before the key ``after``.
+        """
         compared, order, start = ("<", "DESC", 2**62) if newest_first else (">", "ASC", 0)
         where, values = ("", ()) if namespace is None else ("namespace IN (0, ?) AND", (namespace,))
         # Keys first: what else is asked about an entry is asked of those on the page only.
@@ -113,12 +117,12 @@ class SQLActions:
         return usable(rows, lambda row: (int(row[0]), _entry(row)))
 
     def taken(self, namespace: int, entry_id: str) -> Taken:
-        """Return an action that may be taken back; raise if it may not, or if there is no such action."""
+        """Return the action of an audit entry, to take it back; raise if that is not possible, or if there is no such entry."""
         with self._connections.read() as connection:
             return taken(connection, namespace, entry_id)
 
     def undo(self, namespace: int, action: NewAction) -> None:
-        """Take back an action that did not replace an outcome."""
+        """Take back ``action.takes_back``, which did not replace an outcome; raise if it can no longer be taken back."""
         assert action.takes_back is not None
         with self._connections.write(durable=True) as connection:
             now = taken(connection, namespace, action.takes_back.id)  # again: somebody else may have been faster
@@ -132,7 +136,10 @@ class SQLActions:
 
 
 def take_back(connection: Connection, namespace: int, action: NewAction) -> None:
-    """Take back an action that did not replace an outcome; raise if what the action changed has changed again since."""
+    """Take back ``action.takes_back``, an action that did not replace an outcome.
+
+    Raise if what that action changed has been changed again since.
+    """
     before = action.takes_back
     assert before is not None
     if before.is_verdict:
@@ -163,7 +170,10 @@ def _flag(connection: Connection, namespace: int, case_id: str, kind: str) -> bo
 
 
 def _give_up(connection: Connection, namespace: int, taken: Taken) -> None:
-    """Undo a correction: delete the new case, or only its verification if it existed before; show the replaced one again."""
+    """Undo a person's replacement of a case by a new one: delete the new case, and show the old one again.
+
+    If the new case existed before, it stays: only the verification is deleted that the person has added to it.
+    """
     row = connection.execute("SELECT key FROM cases WHERE id = ? AND namespace = ?", (taken.made, namespace)).fetchone()
     if taken.stored:
         cases.delete(connection, row[0])
@@ -176,7 +186,7 @@ def _give_up(connection: Connection, namespace: int, taken: Taken) -> None:
 
 
 def _unverify(connection: Connection, key: int, taken: Taken) -> None:
-    """Take back the addition by hand that an action made to a case."""
+    """Delete the addition by hand that the action ``taken`` made to a case; raise if it is gone."""
     added = connection.execute(
         """SELECT key FROM addition WHERE cases_key = ? AND source = 'human' AND at <= (SELECT at FROM action WHERE key = ?)
            ORDER BY at DESC, key DESC LIMIT 1""",
@@ -190,7 +200,7 @@ def _unverify(connection: Connection, key: int, taken: Taken) -> None:
 
 
 def taken(connection: Connection, namespace: int, entry_id: str) -> Taken:
-    """Return an action that may be taken back; raise if it may not, or if there is no such action."""
+    """Return the action of an audit entry, to take it back; raise if that is not possible, or if there is no such entry."""
     rows = fetched(connection, f"{_SELECT} WHERE action.id = ? AND action.namespace = ?", (entry_id, namespace))
     if not rows:
         raise UndoRefused(f"the audit log of this namespace has no entry {entry_id!r}")
@@ -213,7 +223,7 @@ def taken(connection: Connection, namespace: int, entry_id: str) -> Taken:
 
 
 def replaced_outcome(connection: Connection, outcome: int) -> Before:
-    """Return an outcome that another one has replaced."""
+    """Return an outcome that another one has replaced; raise if it is gone."""
     row = connection.execute(
         """SELECT value, source, solution_kind, solution, agents_words, metadata, cases_key, unkept, at, actor, channel
            FROM outcome WHERE key = ? AND withdrawn_at IS NOT NULL""",

@@ -35,13 +35,17 @@ class SQLActors:
         self._connections = connections
 
     def any(self, namespace: int) -> bool:
-        """Whether any case of a namespace has an author."""
+        """Say whether any case of a namespace names the actor who made it."""
         with self._connections.read() as connection:
             query = "SELECT 1 FROM cases WHERE namespace = ? AND actor IS NOT NULL LIMIT 1"
             return connection.execute(query, (namespace,)).fetchone() is not None
 
     def authors(self, keys: Sequence[int]) -> dict[int, str]:
-        """Return the authors of cases by key, if they have one; also of cases that were evicted or have expired since."""
+        """Return the authors of these cases, by key; also of cases that were evicted or have expired since.
+
+        The author is the actor who made the case. A case has no author here if nobody is named, or if a person vouches for the
+        case.
+        """
         with self._connections.read() as connection:
             rows = fetched_for(connection, f"SELECT cases.key, {AUTHOR} FROM cases WHERE cases.key IN ({KEYS})", keys)
             there = {key for key, _ in rows}
@@ -50,7 +54,10 @@ class SQLActors:
         return {key: actor for key, actor in [*rows, *_first_of(told)] if isinstance(actor, str)}
 
     def testimonies(self, namespace: int, limit: int, *, until: int = 2**62) -> list[Testimony]:
-        """Return the last ``limit`` outcomes that are learned from, oldest first, one entry per recall."""
+        """Return the last ``limit`` outcomes that are learned from, oldest first, one entry per recall.
+
+        ``until`` is the key of the last outcome to look at.
+        """
         learned = "namespace = ? AND learns = 1 AND withdrawn_at IS NULL AND key <= ?"
         first = f"SELECT key FROM outcome WHERE {learned} ORDER BY key DESC LIMIT 1 OFFSET ?"
         with self._connections.read() as connection:
@@ -82,7 +89,10 @@ class SQLActors:
         return self._decide(namespace, actor, action, quarantined=True, unless_decided=unless_decided)
 
     def release(self, namespace: int, actor: str, action: NewAction) -> int | None:
-        """Show an actor's cases again, durably; return how many that shows. None if it was released before."""
+        """Show an actor's cases again, durably; return how many that shows.
+
+        None if the actor was released already and no more cases had to be shown.
+        """
         return self._decide(namespace, actor, action, quarantined=False)
 
     def _decide(
@@ -100,7 +110,11 @@ class SQLActors:
 
 
 def _first_of(told: Sequence[Any]) -> list[tuple[int, Any]]:
-    """Return the author of each case that is gone: whoever verified it first, nobody if a person ever did."""
+    """Return (key, author) for each case that is not stored any more: the author is the actor who verified it first.
+
+    A case that a person ever verified has no author, and is left out. ``told`` are rows (key, moment, source, actor), one for
+    each verification.
+    """
     by_person = {key for key, _, source, _ in told if source == "human"}
     first: dict[int, tuple[float, Any]] = {}
     for key, at, _, actor in told:

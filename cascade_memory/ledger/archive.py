@@ -33,7 +33,10 @@ class SQLArchive:
         key: Callable[[Solution], str],
         action: NewAction | None = None,
     ) -> int:
-        """Add records that do not exist yet: all of them or, on an error, none. ``key`` is equal for solutions that agree."""
+        """Add the records that do not exist yet: all of them or, on an error, none; return how many were added.
+
+        ``key`` returns the same text for solutions that agree.
+        """
         with self._connections.write(durable=True) as connection:
             take_long(connection)
             inserted = transfer.load(connection, records, dimension, key)
@@ -44,7 +47,7 @@ class SQLArchive:
 
 
 class SQLiteArchive(SQLArchive):
-    """Copies the file as well."""
+    """Exports and imports the content of a ledger in a SQLite file, and copies the file."""
 
     def copy_to(self, target: Path) -> dict[str, int]:
         """Write one consistent state to a new file while others go on writing; return counts of what the copy holds."""

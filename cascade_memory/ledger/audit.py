@@ -51,7 +51,10 @@ def _text(raw: bytes) -> str:
 
 @interruptible
 def as_stored(connection: Connection) -> Generator[None, None, None]:
-    """Read texts that are not UTF-8 as ``Undecodable`` instead of failing; other databases store no such texts."""
+    """Inside the ``with`` block, read texts that are not UTF-8 as ``Undecodable`` instead of failing.
+
+    Databases other than SQLite store no such texts: for them, nothing changes.
+    """
     if not isinstance(connection, sqlite3.Connection):
         yield
         return
@@ -114,7 +117,7 @@ class Checking:
 
 
 def _bring_up(table: Table, row: dict[str, Any]) -> None:
-    """Add what an upgrade gives to a row of an older version."""
+    """Add to a row of an older version the columns that an upgrade would add, with the values that it would give them."""
     if table is RECALL and "forgot" not in row:
         row["k"], row["forgot"] = rules.k_and_forgot(row["k"])
     for column in table.columns:

@@ -47,7 +47,10 @@ def verdict(connection: Connection) -> tuple[bool, str]:
 
 
 def seal_again(connection: Connection) -> str:
-    """Compute the digests again from the first entry on that does not fit, and note this; return a sentence about it."""
+    """Compute the digests again, from the first entry on that does not fit; return a sentence for people about this.
+
+    Unless every entry fits, the sentence is also stored as a fact, and ``verdict`` repeats it from then on.
+    """
     changed: list[tuple[str, int]] = []
     first, before = None, None
     none_left = fact(connection, BEGUN) is not None and next(_read(connection), None) is None

@@ -32,7 +32,7 @@ _WITH_CASE = f"SELECT {_OF_EPISODE}, ({_NOTED}), {KNOWN} {_FROM} {SAME} {_WHICH}
 
 
 class Before(NamedTuple):
-    """An episode as it is when it is settled, and what is known of the case that it may store."""
+    """An episode as it is just before it is settled, and what is known of the case that its outcome may store."""
 
     key: int
     status: str

@@ -61,7 +61,10 @@ class Belonging:
         return _identity(self.path)
 
     def opened(self, before: _Identity | None, connection: Connection) -> bool:
-        """Remember the opened files; return False if the file was replaced meanwhile, so that it is unclear which is open."""
+        """Remember the opened files; return False if the file was replaced since ``before_opening``, which returned ``before``.
+
+        It is then unclear whether the old file is open or the new one.
+        """
         if self.path is None or self._log is None:
             self.adopt(connection)
             return True
@@ -108,12 +111,15 @@ class Belonging:
     # -- the folder's facts ------------------------------------------------------------------------------------------
 
     def bind(self, connection: Connection, embedder: str) -> None:
-        """Declare the embedder of the folder's vectors; remember the generation, an id that changes if all is replaced."""
+        """Declare the embedder of the folder's vectors, and remember the present generation of the ledger.
+
+        The generation is an id that changes if the content or the tables of the ledger are replaced.
+        """
         self.adopt(connection)
         self._embedder = (EMBEDDER, embedder)
 
     def require_facts(self, connection: Requires, *, claims: bool) -> None:
-        """Let a transaction fail on the server if ``check_facts`` would raise there."""
+        """Let a transaction fail on the server if ``check_facts`` would raise there; ``claims`` means the same as there."""
         self._refuse_again()
         embedder = "" if self._embedder is None else self._embedder[1]
         if claims and self._embedder is not None:
@@ -152,7 +158,10 @@ class Belonging:
             connection.execute("INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING", self._embedder)
 
     def adopt(self, connection: Connection) -> None:
-        """Remember the generation that the ledger has now; if this memory has changed it, others must open the folder again."""
+        """Remember the present generation of the ledger (see ``bind``): later checks compare with it.
+
+        If this memory has changed the generation, all others that have the folder open must open it again.
+        """
         _, self._generation = connection.execute(_FACTS).fetchone()
 
     def _refuse(self, error: StoreError) -> None:

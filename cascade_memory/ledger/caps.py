@@ -14,9 +14,10 @@ COUNTED = """SELECT count(*), count(*) FILTER (WHERE at > ?) FROM outcome
 
 
 def applied(connection: Connection, new: Settlement) -> tuple[Settlement, int]:
-    """Return an outcome as it is to be stored, and how many its actor has reported from this source within the last minute.
+    """Return an outcome as it is to be stored, and how many its actor has reported from its source within the last minute.
 
-    The count includes this outcome. Without a cap nothing is counted, and the count is 0.
+    Beyond the cap of ``new``, an outcome teaches nothing and stores no case. The count includes this outcome. Without a cap
+    nothing is counted, and the count is 0.
     """
     if new.cap is None or new.actor is None:
         return new, 0

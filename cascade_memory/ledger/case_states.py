@@ -30,7 +30,10 @@ _DECIDED = f"""SELECT action.subject, action.kind = 'quarantine' AND NOT {_UNDON
 
 
 def _bit(namespace: str, author: str) -> str:
-    """Return the SQL of the bit that follows from the last decision about an author."""
+    """Return the SQL for the quarantine bit of a case, which follows from the last decision about its author.
+
+    ``namespace`` and ``author`` are SQL, too: the columns or parameters that hold the two.
+    """
     return f"""coalesce((SELECT CASE WHEN action.kind = 'quarantine' AND NOT {_UNDONE} THEN {QUARANTINED} ELSE 0 END
       FROM action WHERE action.namespace = {namespace} AND action.subject = {author} AND {_DECISIONS}
       ORDER BY action.key DESC LIMIT 1), 0)"""
@@ -42,7 +45,10 @@ _NOTE = "INSERT INTO change (namespace, kind, ref) VALUES (?, ?, ?)"
 
 
 def trust_of(level: int, shown: Sequence[int]) -> tuple[str, list[int]]:
-    """Return the SQL of a case's trust, with its parameters: no more than that of the cases shown, if they are still there."""
+    """Return the SQL of a case's trust, with its parameters.
+
+    The trust is ``level``, but no more than that of any of the cases ``shown`` (their keys) that are still stored.
+    """
     if not shown:
         return "?", [level]
     worse = f"SELECT min(trust) FROM cases WHERE key IN ({', '.join('?' * len(shown))}) AND trust < ?"
@@ -50,7 +56,7 @@ def trust_of(level: int, shown: Sequence[int]) -> tuple[str, list[int]]:
 
 
 def decided_about(connection: Connection, namespace: int) -> dict[str, bool]:
-    """Return the last decision about each actor: True for quarantine."""
+    """Return the last decision about each actor: True if the actor is in quarantine, False if not."""
     return {str(actor): bool(bad) for actor, bad in connection.execute(_DECIDED, (namespace,)).fetchall()}
 
 
@@ -74,7 +80,8 @@ def follow(connection: Connection, key: int) -> None:
 def set_quarantined(connection: Connection, namespace: int, actor: str, *, quarantined: bool, tells: bool = True) -> int:
     """Move an actor's cases into quarantine or out of it; return how many that hides or shows.
 
-    The log tells all processes; with ``tells`` even if no case was moved, since later cases follow the decision as well.
+    A line in the log of changes tells all processes about each of these cases. If there are none, a line is written only with
+    ``tells``: the decision also applies to later cases.
     """
     author = f"AND {AUTHOR} IS NOT NULL" if quarantined else ""
     change, before, kind = (f"| {QUARANTINED}", 0, HIDDEN) if quarantined else (f"& {BY_PERSON}", QUARANTINED, UNHIDDEN)
@@ -92,10 +99,10 @@ def set_quarantined(connection: Connection, namespace: int, actor: str, *, quara
 
 
 def set_hidden(connection: Connection, namespace: int, case_id: str, *, hidden: bool) -> bool:
-    """Hide a case for a person, or take that back; return whether it changed anything. The log tells all processes.
+    """Hide a case because a person decided so, or undo that decision; return whether that changed anything.
 
-    A case whose author is in quarantine stays in quarantine either way. An older version may not have noted the quarantine of a
-    hidden case, so it is determined again here.
+    The log of changes tells all processes. A case whose author is in quarantine stays in quarantine either way. An older
+    version may not have noted the quarantine of a hidden case, so it is determined again here.
     """
     changed = connection.execute(
         f"""UPDATE cases SET hidden = (hidden & {QUARANTINED} | {DECIDED}) + ?
@@ -108,7 +115,10 @@ def set_hidden(connection: Connection, namespace: int, case_id: str, *, hidden: 
 
 
 def set_pinned(connection: Connection, key: int, *, pinned: bool) -> bool:
-    """Pin a case, or take that back; return whether it changed anything. A person vouches for a pinned case."""
+    """Pin or unpin a case; return whether that changed anything.
+
+    A person vouches for a pinned case: it leaves the quarantine of its author.
+    """
     query = "UPDATE cases SET pinned = ? WHERE key = ? AND pinned <> ?"
     changed = connection.execute(query, (int(pinned), key, int(pinned))).rowcount > 0
     follow(connection, key)
@@ -119,7 +129,7 @@ def set_pinned(connection: Connection, key: int, *, pinned: bool) -> bool:
 
 
 class Gone(NamedTuple):
-    """A case that was deleted, or may have been deleted, with its outcome."""
+    """A case that was deleted together with its outcome, or that may have been."""
 
     id: str
     pinned: bool
@@ -127,7 +137,11 @@ class Gone(NamedTuple):
 
 
 def _gone(case: NewCase, current: Mapping[str, Any] | None, taken: Taken | None) -> Gone | None:
-    """Return the old case that is stored anew: that of the outcome that is replaced, or of the outcome that counts again."""
+    """Return the earlier case that ``case`` stores anew; None if it stores none anew.
+
+    It is the case of the outcome that is replaced (``current``) or, if a verdict is taken back (``taken``), of the outcome that
+    counts again.
+    """
     if taken is not None:
         return Gone(taken.hid, taken.pinned, taken.hidden) if taken.deleted and taken.hid is not None else None
     if current is None or current["pair"] != case.pair_key:
@@ -138,7 +152,7 @@ def _gone(case: NewCase, current: Mapping[str, Any] | None, taken: Taken | None)
 def under_its_id(
     connection: Connection, case: NewCase, current: Mapping[str, Any] | None, taken: Taken | None
 ) -> tuple[NewCase, Gone | None]:
-    """Give a case that is stored anew its old id, unless that is in use; also return the old case."""
+    """Return a case that is stored anew, with its old id unless that is in use, and the old case (None: there is none)."""
     before = _gone(case, current, taken)
     if before is None or is_there(connection, before.id):
         return case, before

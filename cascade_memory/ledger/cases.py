@@ -64,7 +64,7 @@ def note_both(connection: Connection, namespace: int, first: tuple[str, int], se
 
 
 def solution_id(connection: Connection, namespace: int, digest: str) -> int:
-    """Return the id of a distinct solution; create it if necessary."""
+    """Return the id of the solution that has this digest; store the digest first if it is new."""
     new = "INSERT INTO solution (namespace, digest) VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING id"
     known = "SELECT id FROM solution WHERE namespace = ? AND digest = ?"
     row = connection.execute(new, (namespace, digest)).fetchone() or connection.execute(known, (namespace, digest)).fetchone()
@@ -72,13 +72,13 @@ def solution_id(connection: Connection, namespace: int, digest: str) -> int:
 
 
 def known_values(case: NewCase) -> tuple[Any, ...]:
-    """Return the parameters of ``KNOWN`` and ``SAME``."""
+    """Return, for a case, the parameters of the SQL in ``KNOWN`` and ``SAME``."""
     pair = (case.namespace, case.pair_key)
     return (*pair, case.id, case.namespace, case.solution_key, *pair)
 
 
 def known_of(connection: Connection, case: NewCase) -> Sequence[Any]:
-    """Ask what is known of a case: one row of ``KNOWN``."""
+    """Return what the ledger knows of a case before it is stored: one row with the columns of ``KNOWN``."""
     return connection.execute(f"SELECT {KNOWN} FROM (SELECT 1 AS one) AS one {SAME}", known_values(case)).fetchall()
 
 
@@ -96,9 +96,11 @@ def insert(
 ) -> tuple[int, str, bool]:
     """Store a case and return (key, id, whether it is new); an existing (query, solution) pair is only counted.
 
-    ``packed`` is its solution, if that was packed already; ``episode`` is the key of the episode that the case came from, and
-    ``seen`` are the keys of the cases that were shown there. It is trusted no more than these and its source are. ``by`` is the
-    actor and the channel, if they are not those that the case itself names. Without ``tells``, the caller writes to the log.
+    ``packed`` is its solution, if that was packed already; ``known`` is the result of ``known_of`` and ``run`` the running
+    time, if the caller has read them already. ``episode`` is the key of the episode that the case came from, and ``seen`` are
+    the keys of the cases that were shown in that episode. The new case is trusted no more than those cases and its own source.
+    ``by`` is the actor and the channel, if they are not those that the case itself names. Without ``tells``, the caller writes
+    the line about the new case to the log of changes.
     """
     trust, levels = case_states.trust_of(LEVELS[case.source], seen)
     ((same, same_id, same_text, in_quarantine, displaced, has_solution),) = known or known_of(connection, case)
@@ -166,7 +168,10 @@ def insert_rest(
 
 
 def _note_addition(connection: Connection, key: int, case: NewCase, own: str | None) -> None:
-    """Record who added a case by hand, with its wording if that is not the stored one; an episode's outcome records its own."""
+    """Record who added a case by hand; do nothing if the case comes from an episode, whose outcome records this.
+
+    ``own`` is the wording of the added solution if it differs from the stored one; otherwise None.
+    """
     if case.episode_id is not None:
         return
     about: dict[str, Any] = {"source": case.source, "at": case.created_at, "actor": case.actor, "channel": case.channel}
@@ -200,7 +205,10 @@ def delete(connection: Connection, key: int, kind: str = CASE_REMOVED) -> None:
 
 
 def delete_expired(connection: Connection, key: int) -> int:
-    """Delete a case if it was set aside; return how many were deleted. It is logged, since statistics may still include it."""
+    """Delete a case if it is set aside; return how many cases were deleted (0 or 1).
+
+    The deletion is logged, since statistics may still include the case.
+    """
     row = connection.execute("SELECT namespace FROM expired WHERE key = ?", (key,)).fetchone()
     for one in OBSERVERS:
         one.on_case_gone(connection, [key], "forgotten")  # even if the case was deleted long ago
@@ -211,13 +219,16 @@ def delete_expired(connection: Connection, key: int) -> int:
 
 
 def stored(connection: Connection, case_id: str, namespace: int) -> Case | None:
-    """Return a complete case inside a transaction; None if there is none that can be read."""
+    """Return the complete case that has this id, inside a transaction; None if it does not exist or cannot be read."""
     rows = fetched(connection, f"{_JOINED} WHERE cases.id = ? AND cases.namespace = ?", (case_id, namespace))
     return next(iter(usable(rows, _case)), None)
 
 
 def _all_differ(new: Sequence[NewCase]) -> bool:
-    """Say whether no case repeats another one: only then does ``known_of``, asked before any is stored, hold for all."""
+    """Say whether no two of these cases are the same pair of query and solution.
+
+    Only if so does what ``known_of`` returns for each of them, before any is stored, stay true while they are stored.
+    """
     return len({(case.namespace, case.pair_key) for case in new}) == len(new)
 
 
@@ -239,7 +250,11 @@ class SQLCases:
             return ids
 
     def evict(self, keys: Sequence[int], *, aside: int = 0, ttl: float | None = None) -> None:
-        """Remove cases to make room; their episodes stay. The last ``aside`` of a namespace can be brought back for a while."""
+        """Delete cases to make room; their episodes stay.
+
+        Up to ``aside`` of the evicted cases of a namespace are set aside (see ``room``), and can be brought back for a while,
+        but for no longer than ``ttl``.
+        """
         with self._connections.write(durable=False) as connection:
             namespaces = set[int]()
             if aside:
@@ -273,7 +288,10 @@ class SQLCases:
             )
 
     def behind(self, key: int, seq: int) -> int:
-        """Return the number of cases after ``key``, plus the log lines after ``seq`` that removed cases up to ``key``."""
+        """Return how many changes are missing from a copy that has the cases up to ``key`` and the log up to ``seq``.
+
+        These are the cases after ``key``, plus the log lines after ``seq`` that removed cases up to ``key``.
+        """
         with self._connections.read() as connection:
             (new,) = connection.execute("SELECT count(*) FROM cases WHERE key > ?", (key,)).fetchone()
             (gone,) = connection.execute(
@@ -316,7 +334,10 @@ class SQLCases:
                 key = read[-1][_KEY]  # no row of this batch can be used: go on with the next batch
 
     def page(self, namespace: int, limit: int, *, after: int | None = None, newest_first: bool = False) -> list[int]:
-        """Return the next ``limit`` keys of a namespace, by age."""
+        """Return the next ``limit`` keys of cases in a namespace after the key ``after``, oldest first.
+
+        With ``newest_first``, the order is reversed: the keys are those before ``after``.
+        """
         compared, order, start = ("<", "DESC", 2**62) if newest_first else (">", "ASC", 0)
         query = f"SELECT key FROM cases WHERE namespace = ? AND key {compared} ? ORDER BY key {order} LIMIT ?"
         with self._connections.read() as connection:
@@ -328,7 +349,10 @@ class SQLCases:
             return [key for (key,) in fetched_for(connection, f"SELECT key FROM cases WHERE id IN ({KEYS})", ids)]
 
     def solutions(self, groups: Sequence[int]) -> dict[int, Solution]:
-        """Return one stored solution for each group that still has a case."""
+        """Return by group the solution of one of its cases; a group is the id of a solution that several cases may share.
+
+        Groups that have no case any more are left out.
+        """
         with self._connections.read() as connection:
             rows = fetched_for(
                 connection,
@@ -340,7 +364,10 @@ class SQLCases:
         return dict(usable(rows, lambda row: (row[0], solution_of(row[1], row[2]))))
 
     def told_apart(self, groups: Sequence[int]) -> dict[int, tuple[str, str]]:
-        """Return (digest of the key, kind) of one stored solution for each group that still has a case; texts are not read."""
+        """Return (digest of the key, kind) of the solution of each group (see ``solutions``); texts are not read.
+
+        The key is equal for solutions that agree. Groups that have no case any more are left out.
+        """
         with self._connections.read() as connection:
             query = f"""SELECT solution.id, solution.digest, case_text.solution_kind FROM solution JOIN case_text
                         ON case_text.key = (SELECT key FROM cases WHERE cases.solution = solution.id LIMIT 1)

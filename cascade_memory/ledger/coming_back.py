@@ -34,9 +34,10 @@ _VERDICTS = f"{_VERDICT} AND outcome IN ({KEYS}) AND kind IN ({', '.join(repr(ki
 
 
 def coming_back(connection: Connection, outcomes: Iterable[int]) -> list[tuple[Taken, int | None]]:
-    """Return what to take back to undo these outcomes, each with the case of the older outcome that then counts again.
+    """Return what to take back to undo these outcomes, for those in whose place an older outcome then counts again.
 
-    A source may have judged an episode several times: the outcome that counted before the first of its own counts again.
+    Each comes with the key of the case (if any) of the older outcome. A source may have judged an episode several times: the
+    outcome that counted before the first of its own counts again.
     """
     going, found = set(outcomes), list[tuple[Taken, int | None]]()
     for key, at, episode, episode_id in sorted(fetched_for(connection, _CURRENT, sorted(going))):
@@ -57,7 +58,10 @@ def _taken(connection: Connection, episode_id: str, *, current: int, first: int,
 
 
 def _with_flags(connection: Connection, found: Sequence[tuple[Taken, int | None]]) -> list[tuple[Taken, int | None]]:
-    """Add ids of cases that were deleted when their outcome was replaced, and whether a person had pinned or hidden them."""
+    """Add the ids of cases that were deleted when their outcome was replaced to what ``coming_back`` found.
+
+    Whether a person had pinned or hidden these cases is added as well.
+    """
     gone = dict(fetched_for(connection, _GONE, [case for taken, case in found if case is not None and taken.hid is None]))
 
     def flag(case_id: str, on: str, off: str) -> bool:
@@ -78,7 +82,7 @@ def _with_flags(connection: Connection, found: Sequence[tuple[Taken, int | None]
 
 
 def _verdict(row: Sequence[Any]) -> Taken:
-    """Return a verdict as the audit log has it."""
+    """Build a ``Taken`` from the row of a verdict in the audit log."""
     counts, made, hid, key, entry, subject = row
     return Taken(
         key=key,
@@ -92,7 +96,7 @@ def _verdict(row: Sequence[Any]) -> Taken:
 
 
 def _names(counts: object) -> dict[str, Any]:
-    """Return what an entry counts by name; an edited row may hold anything."""
+    """Return the counts of an audit entry by name; empty if they cannot be read, since an edited row may hold anything."""
     try:
         found = json.loads(str(counts))
     except ValueError:
@@ -102,7 +106,10 @@ def _names(counts: object) -> dict[str, Any]:
 
 @interruptible
 def _all_or_nothing(connection: Connection) -> Generator[None, None, None]:
-    """Take all changes back if one fails: an edited row must not keep a source from being undone."""
+    """Undo all changes of the ``with`` block if one fails with an error of ``_ODD``, which is raised again.
+
+    The caller then goes on without them: an edited row must not keep a source from being undone.
+    """
     connection.execute("SAVEPOINT one_of_many")
     try:
         yield
@@ -114,7 +121,10 @@ def _all_or_nothing(connection: Connection) -> Generator[None, None, None]:
 
 
 def take_back_verdicts(connection: Connection, namespace: int, outcomes: Iterable[int], by: str | None) -> None:
-    """Take back the verdicts that recorded these outcomes, apart from the outcomes themselves."""
+    """Take back what verdicts did to cases when they recorded these outcomes; the outcomes themselves stay.
+
+    ``by`` is the actor whom the audit log names for this.
+    """
     _show_again(connection, namespace, fetched_for(connection, _VERDICTS, sorted(outcomes)), by)
 
 
@@ -130,7 +140,10 @@ def _show_again(connection: Connection, namespace: int, rows: Iterable[Sequence[
 
 
 def count_again(connection: Connection, new: Settlement) -> bool:
-    """Let an older outcome count again, with its case and its labels; return False if that cannot be done as prepared."""
+    """Let the older outcome ``new`` count again, with its case and its labels.
+
+    Return False, with nothing changed, if that cannot be done as it was prepared.
+    """
     taken = None if new.action is None else new.action.takes_back
     if taken is None or taken.outcome is None:
         return False

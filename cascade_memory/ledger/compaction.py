@@ -52,7 +52,7 @@ class Offering(NamedTuple):
 
 
 def offering(connection: Connection, namespace: int, keys: Sequence[int], after: int, limit: int) -> Offering:
-    """Search the next recalls of a namespace for those that had one of these cases among their candidates."""
+    """Search up to ``limit`` recalls after the key ``after`` for those that had one of the cases ``keys`` as a candidate."""
     gone = np.array(sorted(keys), np.int64)
     rows = connection.execute(
         "SELECT key, candidates FROM recall WHERE namespace = ? AND key > ? ORDER BY key LIMIT ?", (namespace, after, limit)

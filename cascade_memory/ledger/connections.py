@@ -146,7 +146,10 @@ class Connections:
         raise StoreUnwritable(f"the memory can only be read at the moment: {self.read_only}")
 
     def _look_again(self, path: Path) -> None:
-        """Open a file again that was opened as immutable, because another process has written to it."""
+        """Open the file again if another process has written to it since it was opened as immutable (see ``read_only``).
+
+        It is opened for writing if that is possible, and otherwise for reading only.
+        """
         with self._lock:
             if self._unchanged is None or self._unchanged == state_of(path):
                 return
@@ -160,7 +163,10 @@ class Connections:
         return opened(self.path, self.belonging.path, synchronous, first=first)
 
     def _enter(self) -> None:
-        """Raise if closed, or in a forked child, where SQLite connections do not work; let a thread about to fork go first."""
+        """Raise if the ledger is closed, or in a forked child process, where SQLite connections do not work.
+
+        If another thread is about to fork, let it do so first.
+        """
         if os.getpid() != self._pid:
             raise MemoryForked(
                 "this memory was opened before fork() and cannot be used in the child; "
@@ -273,9 +279,11 @@ class Connections:
                 self._lock.release()
 
     def _take(self, held: list[bool], until: float | None) -> bool:
-        """Wait for this process's other writers, for no longer than the caller may wait.
+        """Take the lock that this process's writers share; raise if it is still in use at ``until``.
 
-        Return whether this thread had the lock already, since it is inside another read or write of its own, which goes on.
+        If ``until`` is None, wait without limit. Once the lock is taken, ``held`` contains True, and the caller must release
+        the lock. Return whether this thread had the lock already, since it is inside another read or write of its own, which
+        goes on.
         """
         within_another = self._lock._is_owned()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType, reportUnknownMemberType]
         if not take(self._lock, held, None if until is None else max(0.0, until - time.monotonic())):
@@ -297,7 +305,10 @@ class Connections:
             self._waits[connection] = wait
 
     def vacuum(self) -> str:
-        """Rewrite the file without its free pages, and empty the write-ahead log; return what could not be cleaned, if any."""
+        """Rewrite the file without its free pages, and empty the write-ahead log.
+
+        Return a text that says what could not be cleaned; it is empty if everything was.
+        """
         self._enter()
         held: list[bool] = []
         try:
@@ -310,7 +321,7 @@ class Connections:
         return "the ledger's write-ahead log, which another process was reading: purge again" if busy else ""
 
     def _vacuum(self) -> bool:
-        """Rewrite the file and empty the log; return whether another process prevents that the log is emptied."""
+        """Rewrite the file and empty the log; return whether another process kept the log from being emptied."""
         if self.read_only is not None:
             self._try_to_write()
         if self.path is None:

@@ -41,7 +41,10 @@ def put_copy(source: Path, target: Path) -> None:
 
 
 def _make_its_own(copy: sqlite3.Connection) -> None:
-    """Delete the facts of the original, and the statistics of SQLite's query planner: wrong ones make every search slow."""
+    """Delete what the copy must not have from the original: facts about mirrors and tokens, and SQLite's statistics.
+
+    The statistics serve SQLite's query planner, and wrong ones make every search slow.
+    """
     copy.execute("PRAGMA secure_delete = ON")
     copy.execute("BEGIN")
     copy.execute("DELETE FROM meta WHERE key LIKE 'mirror%'")

@@ -158,7 +158,11 @@ class SQLLedger(Recalling, Settling):
     def candidates(
         self, keys: NDArray[np.int64], verified_after: float = 0.0, min_trust: int = 0
     ) -> dict[int, tuple[str, str, int, str, str | None]]:
-        """Return (text, head, group, id, author) by key, for those that may be shown: what a choice among candidates needs."""
+        """Return (text, head, group, id, author) by key, for those of these cases that may be shown.
+
+        A choice among candidates needs these: the beginning of the query and of the solution, the id of the solution, the id of
+        the case, and who made it.
+        """
         with self.connections.read() as connection:
             query = f"""SELECT key, substr(query, 1, {_TEXT_CHARS}), head, solution, id, {AUTHOR} FROM cases
                         WHERE key IN ({KEYS}) AND hidden = 0 AND (verified_at >= ? OR pinned = 1)"""

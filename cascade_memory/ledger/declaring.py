@@ -37,7 +37,7 @@ def between(low: float, high: float) -> Rule:
 
 
 def one_of(*words: str) -> Rule:
-    """Return the rule for a text that is one of these."""
+    """Return the rule for a text that is one of ``words``."""
     return lambda value, name: check_word(value, words, name)
 
 
@@ -90,7 +90,7 @@ class Column:
 
     @property
     def before(self) -> float | str | None:
-        """The value in a row that a version without this column wrote."""
+        """The value that the column gets in a row of an older version, which has no such column."""
         return float(self.default) if self.kind == REAL and isinstance(self.default, (int, float)) else self.default
 
 

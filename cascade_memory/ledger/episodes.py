@@ -48,7 +48,7 @@ class SQLEpisodes:
         self._connections = connections
 
     def one(self, episode_id: str) -> Episode | None:
-        """Return one episode."""
+        """Return the episode that has this id; None if it does not exist."""
         with self._connections.read() as connection:
             return read_episode(connection, episode_id)
 
@@ -80,7 +80,10 @@ class SQLEpisodes:
         source: str | None = None,
         wanted: Wanted | None = None,
     ) -> list[tuple[int, Episode]]:
-        """Return the next ``limit`` episodes of a namespace, each with its key, by age."""
+        """Return the next ``limit`` episodes of a namespace after the key ``after``, each with its key, oldest first.
+
+        With ``newest_first``, the order is reversed: the episodes are those before the key ``after``.
+        """
         compared, order, start = ("<", "DESC", 2**62) if newest_first else (">", "ASC", 0)
         where, values = ("", []) if wanted is None else conditions(wanted, "episode", "opened_at")
         more, further = given({"episode.status": status, "episode.source": source})
@@ -91,7 +94,7 @@ class SQLEpisodes:
             return [(row[0], _episode(connection, row)) for row in fetched(connection, query, values)]
 
     def latest(self, namespace: int, thread: str) -> Episode | None:
-        """Return the newest episode of a thread."""
+        """Return the newest episode of a thread; None if it has none."""
         with self._connections.read() as connection:
             query = f"{_SELECT} WHERE episode.thread = ? AND episode.namespace = ? ORDER BY episode.key DESC LIMIT 1"
             rows = fetched(connection, query, (thread, namespace))
@@ -134,13 +137,13 @@ class SQLEpisodes:
             episode_states.close_opened_by(connection, recall, time.time())
 
     def check_room(self, namespace: int, size: int) -> None:
-        """Raise if so many unconfirmed reports of agents are waiting that there is no room for one more."""
+        """Raise if there is no room in a namespace for one more unconfirmed report of an agent, of ``size`` bytes."""
         with self._connections.read() as connection:
             check_room(connection, namespace, 1, size)
 
 
 def read_episode(connection: Connection, episode_id: str) -> Episode | None:
-    """Return one episode."""
+    """Return the episode that has this id; None if it does not exist."""
     rows = fetched(connection, f"{_SELECT} WHERE episode.id = ?", (episode_id,))
     return _episode(connection, rows[0]) if rows else None
 

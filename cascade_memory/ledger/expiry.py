@@ -26,7 +26,11 @@ class SQLExpiry:
         self._connections = connections
 
     def expire(self, namespace: int, ttl: float | None) -> Expiring:
-        """Set aside cases not verified within ``ttl``, and delete those whose period of grace is over, both by running time."""
+        """Set aside the cases that were not verified within ``ttl``; delete those whose period of grace is over.
+
+        Both are measured in running time (``running``). Return how many cases these were, and in how many seconds to look
+        again.
+        """
         with self._connections.write(durable=False) as connection:
             at, run = time.time(), running.now(connection, note=True)
             old = connection.execute(

@@ -26,9 +26,10 @@ class Warnings(Observer):
     """Stores the failures of runs (the step that was blamed), and deletes them with their outcomes; notes results of checks."""
 
     def on_settled(self, tx: Connection, now: Standing) -> None:
-        """Note the reward, if it is learned from, and which mistakes were repeated; store the failure.
+        """Note in the episode's checks (for known mistakes) the reward and which mistakes were repeated; store the failure.
 
-        The failure of a replaced outcome is deleted after that: only then is it known whether it was the last of its warning.
+        The reward is noted only if it is learned from. The failure of a replaced outcome is deleted after that: only then is it
+        known whether it was the last of its warning.
         """
         if now.is_checked:
             reward = "(SELECT value FROM outcome WHERE key = ? AND learns = 1)"
@@ -49,7 +50,10 @@ class Warnings(Observer):
             settle_up(tx, tx.execute(_DELETED, (outcome,)).fetchall(), forgotten=why == "forgotten")
 
     def on_case_gone(self, tx: Connection, cases: Sequence[int], why: WhyGone) -> None:
-        """Blank what worked instead where it is from these cases; from lost ones only if neither set aside nor verified."""
+        """Blank what worked instead in each failure that has it from one of these cases.
+
+        If the cases are ``lost`` (``observer.WhyGone``), it stays where the case is set aside, or still verified.
+        """
         where = f"cases_key IN ({KEYS}) {_UNVERIFIED if why == 'lost' else ''}"
         told = fetched_for(tx, f"SELECT DISTINCT namespace, warning FROM failure WHERE {where}", cases)
         if told:

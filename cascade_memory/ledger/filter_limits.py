@@ -28,7 +28,7 @@ def plain_filter(where: object) -> dict[str, Any]:
 
 
 def plain_value(value: object) -> str | int | float | bool:
-    """Return the plain value for a value with which a filter compares; raise if no filter can compare with it."""
+    """Return a value of a filter as a plain str, int, float or bool; raise if no filter can compare with it."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str):

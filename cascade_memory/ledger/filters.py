@@ -28,7 +28,7 @@ def encode_value(value: object) -> str | int | float | bytes:
 
 
 def _encoded(plain: str | int | float | bool) -> str | int | float | bytes:
-    """Encode a value that was checked."""
+    """Return a metadata value that was checked as SQLite stores it."""
     return plain if not isinstance(plain, bool) else b"\x01" if plain else b"\x00"
 
 
@@ -107,7 +107,10 @@ def compile_where(where: object, namespace: int, of: Filtered = CASES) -> tuple[
 
 
 def _first_field(where: Where) -> tuple[str, str, object] | None:
-    """Find a positive condition on a field that every match must meet, if there is one at the top level."""
+    """Return (field, operator, operand) of a condition at the top level that is not a negation; None if there is none.
+
+    Every match must meet this condition.
+    """
     for key, wanted in where.items():
         if not key.startswith("$"):
             operations = cast("Mapping[str, object]", wanted) if isinstance(wanted, Mapping) else {"$eq": wanted}

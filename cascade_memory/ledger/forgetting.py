@@ -1,4 +1,4 @@
-"""Forgetting: deletes everything that is named, except cases that other sources still verify."""
+"""Forgetting: deletes everything that a ``naming.Named`` names, except cases that other sources still verify."""
 
 from __future__ import annotations
 
@@ -59,7 +59,11 @@ def forget(
     again: Mapping[int, Settlement] | None = None,
     by: str | None = None,
 ) -> dict[str, int]:
-    """Delete what is named, and the cases that no other source verifies. Logged candidates are not changed here."""
+    """Delete what is named, and the cases that no other source verifies; return the numbers of deleted rows by name.
+
+    The candidates of logged recalls are not changed here. For ``again``, see ``others_episodes.forget_outcomes``; ``by`` is the
+    actor who forgets.
+    """
     gone = {"cases": 0, "episodes": 0, "recalls": 0, "outcomes": 0}
     touched = _touched(connection, named)
     for episode in sorted(named.episodes):
@@ -88,7 +92,10 @@ def forget(
 
 
 def _forget_texts(connection: Connection, keys: frozenset[int]) -> None:
-    """Delete the solutions of cases from replaced outcomes, which keep them for an undo: they could not be found later."""
+    """Delete the content of replaced outcomes whose solution is that of one of these cases: it could not be found later.
+
+    Replaced outcomes keep their content so that the replacement can be undone.
+    """
     texts = f"""SELECT cases.namespace, case_text.solution FROM cases JOIN case_text ON case_text.key = cases.key
       WHERE cases.key IN ({KEYS})"""
     for namespace, text in fetched_for(connection, texts, sorted(keys)):
@@ -100,7 +107,11 @@ def _forget_texts(connection: Connection, keys: frozenset[int]) -> None:
 
 
 def forget_episode(connection: Connection, episode: int, gone: dict[str, int]) -> None:
-    """Delete an episode with everything that belongs to it, and subtract it from the counts. Its case is not touched."""
+    """Delete an episode with everything that belongs to it; its case is not touched.
+
+    Its outcome is subtracted from the counts of the cases that the episode was shown. The numbers of deleted rows are added to
+    ``gone``.
+    """
     (namespace,) = connection.execute("SELECT namespace FROM episode WHERE key = ?", (episode,)).fetchone()
     query = "SELECT value, unkept FROM outcome WHERE episode = ? AND withdrawn_at IS NULL"
     current = connection.execute(query, (episode,)).fetchone()
@@ -188,7 +199,11 @@ class SQLForgetting:
         window: int,
         preview: bool = False,
     ) -> Undone:
-        """Delete what a source wrote, and bring back the most valuable cases that were evicted to make room for its cases."""
+        """Delete what a source wrote, and bring back the most valuable cases that were evicted to make room for its cases.
+
+        ``again`` are the older outcomes that then count again, as they were prepared. With ``strict``, nothing is deleted if
+        others than these would count again; the result says so.
+        """
         undoing = Undoing(namespace, max_cases, window)
         prepared = {_instead_of(one): one for one in again}
 
@@ -233,10 +248,10 @@ class SQLForgetting:
             return int(connection.execute(query, (namespace, *values)).fetchone()[0])
 
     def scrub(self, namespace: int, action: NewAction | None = None) -> tuple[int, str]:
-        """Remove every byte of deleted data from the file; return the log line of the purge, and what is left (a text).
+        """Remove every byte of deleted data from the file; return the last line of the log, and where bytes may remain.
 
-        The text is empty if nothing is left. Something is left while another process reads an older state from the write-ahead
-        log, or if the database role has no right to clean.
+        The latter is a text for people, and empty if no bytes remain. Some remain while another process reads an older state
+        from the write-ahead log, or if the database role has no right to clean.
 
         The namespace's log of searches is deleted as well: their queries belong to no episode by which they could be found. The
         checks of warnings whose failures are gone are also deleted: nobody could say any more whose they were. The notes that
@@ -300,9 +315,10 @@ class SQLForgetting:
         return gone
 
     def _take_out_early(self, namespace: int, naming: Naming) -> tuple[set[int], int]:
-        """Remove cases that will be deleted from the logged recalls, a few recalls per transaction, so that others can write.
+        """Remove the cases that are about to be deleted from the candidates of the logged recalls.
 
-        Return the cases, and the key of the last recall examined. If the process dies here, nothing is forgotten yet.
+        One transaction changes only a few recalls, so that others can write in between. Return the cases, and the key of the
+        last recall examined. If the process dies here, nothing is forgotten yet.
         """
         with self._connections.read() as connection:
             keys = cases_to_delete(connection, naming(connection))

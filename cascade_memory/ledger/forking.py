@@ -72,7 +72,10 @@ def give_way() -> None:
 
 
 def let_go_of_inherited(path: str | None) -> None:
-    """Close connections inherited from the parent process, before a ledger is opened; raise if this one was in use then."""
+    """Close the connections inherited from the parent process, before the ledger at ``path`` is opened.
+
+    Raise if the parent was using this ledger during the fork.
+    """
     while _inherited:
         place, connections, quiet = _inherited.pop()
         if not quiet:

@@ -46,14 +46,18 @@ class SQLLessons:
         self._connections = connections
 
     def feedback(self, outcome: int, shadow: str | None = None) -> list[Feedback]:
-        """Return the lessons of one outcome: one per recall of its episode. Empty if it was withdrawn or forgotten."""
+        """Return the lessons of one outcome: one per recall of its episode; empty if it was withdrawn or forgotten.
+
+        With ``shadow``, return those for the shadow ranker of this name.
+        """
         with self._connections.read() as connection:
             return _of_outcome(connection, outcome, shadow)
 
     def history(self, namespace: int | None, limit: int, until: int = 2**62, shadow: str | None = None) -> list[Feedback]:
         """Return what the last ``limit`` outcomes teach, in a namespace or in all, oldest first: a lesson for each recall.
 
-        ``until`` is the key of the last outcome to look at. With ``shadow``, they are the lessons of the shadow of this name.
+        ``until`` is the key of the last outcome to look at. With ``shadow``, return the lessons for the shadow ranker of this
+        name.
         """
         with self._connections.read() as connection:
             keys = connection.execute(*_last(namespace, limit, until)).fetchall()
@@ -90,7 +94,11 @@ class SQLLessons:
             return connection.execute(query, (since, namespace, *kinds)).fetchone() is not None
 
     def votes(self, namespace: int, limit: int) -> list[_Vote]:
-        """Return (case keys, similarity, agreement) for the recalls of the last outcomes that had a verified solution."""
+        """Return (case keys, similarity, agreement) for the recalls of the last ``limit`` outcomes, if labelled from hindsight.
+
+        Only recalls whose episode had a verified solution are labelled. The agreement says how far each candidate's solution
+        agrees with that one.
+        """
         with self._connections.read() as connection:
             return votes_of(connection, namespace, limit)
 
@@ -161,7 +169,10 @@ def _of_outcome(connection: Connection, outcome: int, shadow: str | None) -> lis
 
 
 def _descent(connection: Connection, retained: Sequence[Any], lesson: Feedback, candidates: bytes) -> tuple[int, int] | None:
-    """Find the shown solution from which the retained one was made: the most similar one, if it is similar enough."""
+    """Return (id of the retained solution, id of the shown solution from which it was made); None if none is similar enough.
+
+    It is taken as made from the most similar one that was shown. None, too, if the two are the same solution.
+    """
     if not lesson.shown or not len(lesson.chosen):
         return None
     child, made = _words(retained)
@@ -172,7 +183,7 @@ def _descent(connection: Connection, retained: Sequence[Any], lesson: Feedback, 
 
 
 def _words(row: Sequence[Any]) -> tuple[int, Words]:
-    """Return the solution of a row, and its words."""
+    """Return the id of the solution in a row, and its words."""
     solution, head, query = row
     return int(solution), Words.of(head.decode("utf-8", "replace"), query.decode("utf-8", "replace"))
 
@@ -222,7 +233,10 @@ def _shadow_feedback(row: Sequence[Any], reward: float, weight: float, trust: fl
 
 
 def opinion(numbers: bytes, n: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return (places, propensity) of what a shadow would have shown, for n candidates."""
+    """Return, for each of ``n`` candidates, the place at which a shadow would have shown it, and the propensity.
+
+    The place is 1 for the case that the shadow would have shown first, and 0 for a case that it would not have shown.
+    """
     table = unpack_floats(numbers).reshape(n, -1) if n else np.zeros((0, _OPINION), np.float32)
     return table[:, 0], table[:, 1]
 
@@ -242,7 +256,10 @@ def _vote(row: tuple[bytes, bytes, bytes]) -> _Vote:
 
 
 def _boundary(connection: Connection, namespace: int, keep: int) -> int:
-    """Return the key of the last outcome before the last ``keep`` outcomes, and before the last ``keep`` to learn from."""
+    """Return a key up to which no outcome is one of the last ``keep``, or one of the last ``keep`` to learn from.
+
+    0 if there are not more than ``keep`` outcomes.
+    """
     last = connection.execute(
         "SELECT key FROM outcome WHERE namespace = ? AND withdrawn_at IS NULL ORDER BY key DESC LIMIT 1 OFFSET ?",
         (namespace, keep),

@@ -80,7 +80,7 @@ class SQLMaintenance:
             return audit_chain.verdict(connection)
 
     def seal_audit_log(self) -> str:
-        """Compute digests again, so that each audit entry fits the one before it; note that, and return a sentence about it."""
+        """Compute digests again, so that each audit entry fits the one before; see ``audit_chain.seal_again``."""
         with self._connections.write(durable=True) as connection:
             return audit_chain.seal_again(connection)
 
@@ -161,6 +161,6 @@ def _remove_orphans(connection: Connection) -> None:
 
 
 def _defer(connection: Connection) -> None:
-    """Check references at the end of this transaction only."""
+    """Let SQLite check the references between tables only at the end of this transaction."""
     if isinstance(connection, sqlite3.Connection):
         connection.execute("PRAGMA defer_foreign_keys = ON")

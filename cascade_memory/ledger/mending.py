@@ -92,7 +92,10 @@ def _row(connection: Connection, query: str, key: Any) -> dict[str, Any]:
 
 
 def _belonging(connection: Connection, key: int, row: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the namespace of a case, as logged, and the id of its solution; a new id if the old one is lost."""
+    """Return the namespace of a case and the id of its solution; replace them if they do not exist.
+
+    Then the namespace is the one in the log of changes (raise if there is none), and the id is that of a new solution.
+    """
     namespace, solution = row["namespace"], row["solution"]
     if connection.execute("SELECT 1 FROM namespace WHERE id IS ?", (namespace,)).fetchone() is None:
         logged = (
@@ -108,7 +111,10 @@ def _belonging(connection: Connection, key: int, row: Mapping[str, Any]) -> tupl
 
 
 def _counts(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return replacements for impossible values: those of a new case. A case is hidden if it is unclear whether it was."""
+    """Return replacements, by column, for those values in the row of a case that are impossible.
+
+    The counts become those of a new case. If it is unclear whether the case was hidden, it becomes hidden.
+    """
     fixed: dict[str, Any] = {}
     if not (rules.is_good(CASES.check_values, row, _COUNTS) and rules.is_good(rules.counts, row)):
         fixed.update(copies=1, shown=0, succeeded=0.0, novelty=1.0)

@@ -31,10 +31,11 @@ Naming = Callable[[Connection], "Named"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """Keys of what is to be forgotten. Each ``matching`` case is deleted, or gets another source.
+    """Keys of what is to be forgotten.
 
-    ``outcomes`` are outcomes on episodes of others; ``reopened`` are the episodes for which one of these outcomes counts now.
-    ``verified`` are the cases verified by older outcomes that count again. ``decisions`` are ids in the audit log.
+    A ``matching`` case is deleted only if nothing else verifies it; otherwise it gets another source. ``outcomes`` are outcomes
+    on episodes of others; ``reopened`` are the episodes for which one of these outcomes counts now. ``verified`` are the cases
+    verified by older outcomes that count again. ``decisions`` are ids in the audit log.
     """
 
     cases: frozenset[int] = frozenset()
@@ -74,7 +75,7 @@ def by_where(connection: Connection, namespace: int, where: object) -> Named:
 
 
 def by_episode(connection: Connection, episode_id: str) -> Named:
-    """Name an episode."""
+    """Name the episode that has this id; nothing if it does not exist."""
     rows = connection.execute("SELECT key FROM episode WHERE id = ?", (episode_id,)).fetchall()
     return Named(episodes=frozenset(key for (key,) in rows))
 

@@ -69,7 +69,10 @@ class Settling:
             )
 
     def _asked_kinds(self, connection: Connection, episode_id: str) -> Sequence[Any] | None:
-        """Return what tells the recalled solutions apart if reading it here saves a round trip; else None: it is read later."""
+        """Return (group, digest, kind) for the recalled solutions, if reading them here saves a round trip to a server.
+
+        These tell the solutions apart (``cases.told_apart``). None if it saves nothing: they are then read later.
+        """
         del connection, episode_id
         return None
 
@@ -292,7 +295,7 @@ def _written(
 
 
 def _check_confirmed(connection: Connection, new: Settlement) -> None:
-    """Refuse to confirm a report that is no longer stored."""
+    """Raise if the report that ``new`` confirms, by its fingerprint, has changed since or is gone."""
     if new.confirms is None:
         return
     found, corrects = read_episode(connection, new.episode_id), new.action is not None and new.action.corrects
@@ -316,7 +319,10 @@ def _reported(connection: Connection, new: Settlement, episode: int) -> int | No
 
 
 def _metadata(connection: Connection, new: Settlement, of_episode: str | None, withdrawn: int | None) -> Mapping[str, Any]:
-    """Return the metadata to store: the outcome's own, else those of the outcome it replaces, and the episode's."""
+    """Return the metadata to store: those of the episode and those of the outcome, which win over the former.
+
+    If the outcome has none of its own, those of the outcome that it replaces are used.
+    """
     of_outcome = dict(new.metadata)
     if not of_outcome and withdrawn is not None and _takes_back(new) is None:
         of_outcome = metadata_of_outcome(connection, withdrawn)

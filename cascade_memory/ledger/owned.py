@@ -129,6 +129,6 @@ def is_empty(connection: Connection, namespace: int) -> bool:
 
 
 def purge(connection: Connection, namespace: int) -> None:
-    """Delete the rows that nobody could find any more, and that therefore nobody could forget."""
+    """Delete the rows that nobody could find and forget any more: those that their table declares as ``purged``."""
     for table, purged in _PURGED:
         connection.execute(f"DELETE FROM {table} WHERE namespace = ? AND {purged}", (namespace,))

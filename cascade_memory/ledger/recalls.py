@@ -159,7 +159,10 @@ def metadata_of(connection: Connection, episode: int) -> Mapping[str, Any]:
 
 
 def shown_to(connection: Connection, episode: int) -> Sequence[Any]:
-    """Return the candidates of the recalls that showed cases in an episode, and which candidates these were."""
+    """Return (candidates, chosen) of each recall that showed cases in an episode.
+
+    Both are packed: the keys of its candidates, and the positions among them of those that were shown.
+    """
     return connection.execute(
         "SELECT candidates, chosen FROM recall WHERE episode = ? AND shown = 1 ORDER BY key", (episode,)
     ).fetchall()
@@ -171,7 +174,7 @@ def shown_cases(connection: Connection, episode: int) -> list[int]:
 
 
 def keys_shown(rows: Sequence[Any]) -> list[int]:
-    """Return the keys of the cases that were shown, in order, without duplicates."""
+    """Return the keys of the shown cases, in order, without duplicates; ``rows`` are what ``shown_to`` returns."""
     keys: dict[int, None] = {}
     for shown in usable(rows, picked):
         for key in shown.tolist():

@@ -46,8 +46,9 @@ def make_key(connection: Connection) -> str:
 def redeem(connection: Connection, token: Signed, what: str, *, named: str, wall: float) -> bool:
     """Record, inside the caller's transaction, that a token was redeemed for something (a reward, for example).
 
-    Return False if it was redeemed for the same thing before. Raise if it was redeemed for something else, or if its time is
-    over. The record is kept until the token's running time is over: a clock that is set back cannot make it good again.
+    Return False if the token was redeemed for the same thing before. Raise if it was redeemed for something else, or has
+    expired. The record is kept until the token has expired by running time: a clock that is set back cannot make the token
+    valid again. ``named`` is what an error calls the token; ``wall`` is the time of the wall clock.
     """
     now = running.now(connection)
     if token.is_over(Times(wall, now)):

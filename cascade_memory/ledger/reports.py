@@ -14,7 +14,7 @@ from cascade_memory.ledger.verifications import metadata_of_outcome, reconsider
 
 
 def check_room(connection: Connection, namespace: int, more: int, size: int) -> None:
-    """Raise if a namespace would hold too many unconfirmed reports of agents."""
+    """Raise if a namespace would hold too many unconfirmed reports of agents, with ``more`` reports and ``size`` more bytes."""
     count, held = connection.execute(
         "SELECT count(*), coalesce(sum(reported), 0) FROM episode WHERE namespace = ? AND reported IS NOT NULL", (namespace,)
     ).fetchone()

@@ -33,7 +33,8 @@ _REMOVE = f"DELETE FROM expired WHERE key IN ({KEYS})"
 def put_aside(connection: Connection, keys: Sequence[int], why: str, at: float, until: float) -> set[int]:
     """Copy cases to the tables of cases that are set aside; return their namespaces.
 
-    The caller then deletes their own rows with ``take_away``. A case whose rows are incomplete is not copied.
+    ``at`` is when they are set aside, by the wall clock; ``until`` is the running time until which the cases are kept. The
+    caller then deletes their own rows with ``take_away``. A case whose rows are incomplete is not copied.
     """
     query = f"""SELECT cases.key, cases.id, cases.namespace, query, pair, copies, cases.actor, {", ".join(_RECORD.values())}
       FROM cases JOIN case_text ON case_text.key = cases.key JOIN case_vector ON case_vector.key = cases.key
@@ -145,7 +146,7 @@ def as_case(connection: Connection, key: int) -> tuple[str, float, float]:
 
 
 def _inserted(connection: Connection, key: int, verified: tuple[float, float] | None, *, again: int | None = None) -> int:
-    """Store the rows of a case that was set aside as a case; return its key, which is ``again`` or a new one."""
+    """Store a case again that was set aside; return its key, which is ``again`` or, if that is None, a new one."""
     query = "SELECT id, namespace, query, pair, copies, record FROM expired WHERE key = ?"
     *known, record = connection.execute(query, (key,)).fetchone()
     kept = json.loads(record)
@@ -206,7 +207,7 @@ def displace(connection: Connection, namespace: int, pair: str, case_id: str) ->
 
 
 def uncount(connection: Connection, keys: Sequence[int], value: float) -> None:
-    """Take an outcome back out of the counts of these cases, as far as they are set aside."""
+    """Subtract an outcome of this ``value`` from the counts of those of these cases that are set aside."""
     rows = fetched_for(connection, f"SELECT key, record FROM expired WHERE key IN ({KEYS})", keys)
     for key, record in usable(rows, lambda row: (row[0], _uncounted(row[1], value))):
         connection.execute("UPDATE expired SET record = ? WHERE key = ?", (record, key))

@@ -64,7 +64,7 @@ def hex_of(value: object, name: str) -> str:
 
 
 def blob(value: object, name: str, item: int) -> bytes:
-    """Check bytes that hold a whole number of items."""
+    """Check that a value is bytes that hold a whole number of items of ``item`` bytes each; return it."""
     if type(value) is not bytes or len(value) % item:
         raise InvalidInput(f"{name} must be bytes, {item} for each number")
     return value

@@ -30,7 +30,7 @@ def clock() -> float:
 
 
 def boot() -> str:
-    """Identify the boot; if the system does not tell, each process counts as its own boot."""
+    """Return a text that identifies the boot of the system; without one from the system, each process counts as a boot."""
     return _boot_of(os.getpid())
 
 
@@ -73,7 +73,7 @@ def seen(connection: Connection) -> float:
 
 
 def is_noted(connection: Connection) -> bool:
-    """Say whether the running time goes on at the moment: somebody has recorded it since the boot."""
+    """Say whether the running time is being counted: whether somebody has recorded it since the boot."""
     return _noted(connection)[2] == _moment(connection)[1]
 
 

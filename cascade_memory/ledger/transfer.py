@@ -180,7 +180,7 @@ class _Importer:
         self._digests: dict[tuple[int, str], str] = {}
 
     def insert(self, record: dict[str, Any]) -> int:
-        """Insert a record; return 1, or 0 if it exists already or belongs to something that does."""
+        """Insert a record; return 1, or 0 if the record exists already, or belongs to an older episode."""
         record = {**_DEFAULTS, **record}
         namespace = numbering.create(self._connection, check_namespace(record["namespace"]))
         kinds = {
@@ -311,7 +311,10 @@ class _Importer:
         return 1
 
     def _group(self, digest_there: object, namespace: int) -> int:
-        """Return the id of a solution. A solution that no case of the export has gets an id that no case shares."""
+        """Return the id, in this ledger, of a solution that has this digest in the export; 0 if the digest is None.
+
+        A solution that no case of the export has gets an id that no case shares.
+        """
         if digest_there is None:
             return 0
         there = _digest_of(digest_there)

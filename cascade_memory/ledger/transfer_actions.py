@@ -56,7 +56,7 @@ class Decisions:
         self._authors: set[tuple[int, str]] = set()  # whose cases were imported
 
     def expect_action(self, namespace: int) -> None:
-        """Note what is decided in a namespace; called before each entry of its audit log is stored."""
+        """Note what was decided about actors in a namespace before the import; call this before each of its audit entries."""
         if namespace not in self._before:
             self._before[namespace] = decided_about(self._connection, namespace)
 

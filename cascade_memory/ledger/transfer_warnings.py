@@ -19,7 +19,7 @@ _DECISION = WARNING_DECISION.travelling
 
 
 class Dumped:
-    """Reads what an export says about warnings; most outcomes have no failure."""
+    """Reads the failures that an export contains; most outcomes have none."""
 
     def __init__(self, connection: Connection, cases: Mapping[int, str]) -> None:
         self._connection, self._cases = connection, cases
@@ -58,7 +58,7 @@ def insert_failure(
 
 
 def decision_of(connection: Connection, entry: str) -> dict[str, Any] | None:
-    """Return the decision about a warning that an entry of the audit log is about, if it stands."""
+    """Return the decision about a warning that this audit entry is about; None if there is none or it was taken back."""
     query = f"SELECT {', '.join(_DECISION)} FROM warning_decision WHERE action = ?"
     row = connection.execute(query, (entry,)).fetchone()
     return None if row is None else dict(zip(_DECISION, row, strict=True))

@@ -77,7 +77,8 @@ class Undoing:
     def make_good(self, connection: Connection) -> int:
         """Bring back the most valuable of the cases evicted since the moment that ``measure`` noted, as many as fit.
 
-        Without ``max_cases``, that is as many as were deleted. Return how many came back.
+        At most ``max_cases`` cases are visible then; if that is None, as many as ``measure`` counted. Return how many came
+        back.
         """
         visible = self._count(connection)
         free = (self._visible if self._max_cases is None else self._max_cases) - visible

@@ -98,7 +98,11 @@ def conclude(
     current: Mapping[str, Any] | None,
     made: str | None,
 ) -> None:
-    """Do the rest of a verdict, and write its entry in the audit log; a reward by hand has one if it replaced an outcome."""
+    """Hide and show the cases that a verdict decides about, and write its entry in the audit log.
+
+    A reward by hand, which is no verdict, gets an entry only if it replaced an outcome. ``current`` is the replaced outcome,
+    and ``made`` the id of the case that the new one stored.
+    """
     namespace = new.namespace
     if action.takes_back is not None:
         _give_back(connection, namespace, action.takes_back, episode)

@@ -64,7 +64,7 @@ class SQLViewing:
         where: object | None = None,
         state: str | None = None,
     ) -> list[tuple[float, int]]:
-        """Return (the value by which it is sorted, key) of each of the next cases."""
+        """Return the next ``limit`` cases after ``after``, each as (the value by which the cases are sorted, key)."""
         if sort not in _ORDERS:
             raise InvalidInput(f"sort must be one of {', '.join(_ORDERS)}, not {sort!r}")
         by_age = sort in ("newest", "oldest")
@@ -109,7 +109,7 @@ class SQLViewing:
         return {key: (str(case_id), str(text)) for key, case_id, text in rows}
 
     def vector(self, key: int) -> NDArray[np.float32] | None:
-        """Return the vector of a case."""
+        """Return the vector of a case; None if there is none that can be read."""
         with self._connections.read() as connection:
             row = connection.execute("SELECT vector FROM case_vector WHERE key = ?", (key,)).fetchone()
         return None if row is None else next(iter(usable([row], lambda one: unpack_floats(one[0]))), None)

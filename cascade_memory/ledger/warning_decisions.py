@@ -35,7 +35,9 @@ def decided(connection: Connection, namespace: int, warning: str | None = None) 
 
 
 def part_of(decision: WarningDecision, before: WarningDecision, kind: str) -> tuple[int | None, str | None, int] | None:
-    """Return (retired, advice, by_model) of what an action of a kind decides; None if that changes nothing.
+    """Return the columns (retired, advice, by_model) that an action of a kind stores; None if it changes nothing.
+
+    ``before`` is the decision that counts so far.
 
     >>> said = WarningDecision(advice="quote names")
     >>> part_of(WarningDecision(), said, "retire"), part_of(said, said, "advise")
@@ -51,7 +53,7 @@ def part_of(decision: WarningDecision, before: WarningDecision, kind: str) -> tu
 
 
 def take_back(connection: Connection, namespace: int, action: NewAction, taken: Taken) -> None:
-    """Take a decision back: the one before it counts again."""
+    """Take back the decision about a warning that the action ``taken`` made: the one before it counts again."""
     if connection.execute("DELETE FROM warning_decision WHERE action = ?", (taken.id,)).rowcount != 1:
         raise UndoRefused("this decision went with the failures of its warning: nothing was changed")
     action_log.write(connection, namespace, action, subject=taken.subject)

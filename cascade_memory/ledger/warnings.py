@@ -64,12 +64,12 @@ class SQLWarnings:
                 after = read[-1][0]  # no row of this batch can be used: go on with the next batch
 
     def decisions(self, namespace: int) -> Mapping[str, WarningDecision]:
-        """Return what was decided, by warning."""
+        """Return, by warning, what people and models have decided about it."""
         with self._connections.read() as connection:
             return warning_decisions.decided(connection, namespace)
 
     def tallies(self, namespace: int) -> Mapping[str, Tally]:
-        """Return what came of the checks of ended episodes, by warning."""
+        """Return, by warning, what came of its checks in ended episodes, with the warning shown and without."""
         with self._connections.read() as connection:
             rows = connection.execute(_TALLIES, (namespace,)).fetchall()
         counted: dict[str, dict[bool, tuple[int, int, float]]] = {}
@@ -84,10 +84,10 @@ class SQLWarnings:
         return usable(rows, _check)
 
     def note_check(self, new: Check, *, most: int | None = None) -> Check:
-        """Record a decision whether to warn, and return it; if this episode has one about this warning already, return that.
+        """Record the decision whether to warn, and return it; if the episode has one about this warning already, return that.
 
-        If it is to warn, but ``most`` other warnings were given in this episode, nothing is recorded, and the decision is
-        returned with ``warned=False``.
+        If the decision is to warn, but ``most`` other warnings were given in this episode, nothing is recorded, and the
+        decision is returned with ``warned=False``.
         """
         with self._connections.write(durable=False) as connection:
             query = "SELECT key, namespace, status FROM episode WHERE id = ?"

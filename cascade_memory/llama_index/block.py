@@ -47,7 +47,7 @@ class CascadeMemoryBlock(BaseMemoryBlock[Any]):
         self._memory, self._recall, self._go_on, self._turns = memory, recall, go_on, show == "turns"
 
     def shows(self, recall: Callable[[str], Recall]) -> bool:
-        """Say whether this block shows the cases of this very ``recall``, and not those of another memory or adapter."""
+        """Return True if this block shows the cases that ``recall`` finds, not those of another memory or adapter."""
         return self._recall == recall
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **_: Any) -> str | list[ChatMessage]:
@@ -82,7 +82,7 @@ class CascadeMemoryBlock(BaseMemoryBlock[Any]):
         return found
 
     def _recalled_before(self, turn: Turn) -> Recall | None:
-        """Return the recall of the task with which the user goes on; None if this process has not made it."""
+        """Return the earlier recall of the task with which the user goes on; None if it was not made in this process."""
         with self._lock:
             found = self._tasks.get(turn.begun)
         if found is not None:
@@ -90,8 +90,8 @@ class CascadeMemoryBlock(BaseMemoryBlock[Any]):
         return found
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
-        """Keep nothing."""
+        """Store nothing: the memory learns from outcomes, not from the content of conversations."""
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> CascadeMemoryBlock:
-        """Return a block that shares the memory: LlamaIndex copies its components."""
+        """Return this same block: LlamaIndex copies its components, and the copies must share the memory."""
         return self

@@ -9,7 +9,9 @@ from cascade_memory.encoders.borrowed import BorrowedEmbedder
 
 
 class LlamaIndexEmbedder(BorrowedEmbedder):
-    """Wraps a ``BaseEmbedding``. Its class and model are stored with the vectors, and another model will be refused.
+    """Wraps a ``BaseEmbedding``.
+
+    Its class and model are stored with the vectors. A memory with these vectors refuses an embedder with another model.
 
     >>> from llama_index.core.embeddings import MockEmbedding
     >>> LlamaIndexEmbedder(MockEmbedding(embed_dim=8)).embed(["heat the cup"]).shape

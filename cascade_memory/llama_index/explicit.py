@@ -1,4 +1,4 @@
-"""One run from recall to reward, without a global hook."""
+"""``CascadeMemory.arun``: recalls, runs an agent and ends the episode, without listening to the other runs of the process."""
 
 from __future__ import annotations
 

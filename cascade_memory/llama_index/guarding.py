@@ -33,7 +33,7 @@ class _Asked(NamedTuple):
 
 
 class Guard:
-    """Asks the memory about tool calls, and notes the calls and whether they failed. A failing memory warns of nothing."""
+    """Asks the memory about tool calls, and notes the calls and whether they failed. If the memory fails, the tools run."""
 
     def __init__(self, memory: Memory, here: Here, noted: NotedSteps, own_tools: Collection[str]) -> None:
         self._memory, self._here, self._noted, self._own_tools = memory, here, noted, own_tools
@@ -63,7 +63,7 @@ class Guard:
         return output[0]
 
     def _asked(self, tool: BaseTool, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _Asked | None:
-        """Return what is asked about a call; None outside of an episode."""
+        """Return the question about a call, with the warnings that can answer it; None if the call belongs to no episode."""
         with fail_open(self._memory, "check"):
             if (found := self._here()) is not None:
                 episode_id, namespace = found
@@ -74,9 +74,9 @@ class Guard:
 
     @interruptible
     def _noting(self, asked: _Asked | None) -> Generator[list[ToolOutput], None, None]:
-        """Note a call and whether it failed.
+        """Within a ``with`` block that makes a call, note the call and whether it failed.
 
-        The code in the ``with`` block puts the output of the call into the list. An exception of the call is raised again.
+        The block gets an empty list, and puts the output of the call into it. An exception of the call is raised again.
         """
         step, output = None, list[ToolOutput]()
         with fail_open(self._memory, "check"):
@@ -100,12 +100,12 @@ class Guard:
 
 
 def _only_waits(came: object) -> bool:
-    """Say whether a call stopped only because its tool waits for a person: then the tool is called again later."""
+    """Return True if a call raised only because its tool waits for a person: then the tool is called again later."""
     return isinstance(came, Exception) and any(one.__name__ == "WaitingForEvent" for one in type(came).__mro__)
 
 
 def _question(tool: BaseTool, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what to ask the memory about a call; it names the arguments that the model gave, and no others."""
+    """Return the arguments of ``warnings.check`` for a call: the tool's name, and the arguments that the model gave."""
     names = list(tool.metadata.get_parameters_dict().get("properties", {})) if args else []
     given = {**dict(zip(names, args, strict=False)), **kwargs}
     given.pop(getattr(tool, "ctx_param_name", None) or "", None)
@@ -118,7 +118,10 @@ def _output(asked: _Asked, advice: Advice) -> ToolOutput:
 
 
 class GuardedFunction(FunctionTool):
-    """A function tool whose calls are checked first. Agents still pass their context if the function takes one."""
+    """A function tool that checks each call for a known mistake before it runs.
+
+    Agents still pass their context if the function takes one.
+    """
 
     def __init__(self, inner: FunctionTool, guard: Guard) -> None:
         vars(self).update(vars(inner))  # what agents read of it; its own constructor would read the function's signature again
@@ -134,7 +137,7 @@ class GuardedFunction(FunctionTool):
         return self.call(*args, **kwargs)
 
     def call(self, *args: Any, **kwargs: Any) -> ToolOutput:
-        """Warn, or run the function."""
+        """Return the warning if the call is a known mistake; otherwise run the function."""
         return self._guard.call(self._inner, args, kwargs)
 
     async def acall(self, *args: Any, **kwargs: Any) -> ToolOutput:
@@ -143,7 +146,7 @@ class GuardedFunction(FunctionTool):
 
 
 class GuardedTool(AsyncBaseTool):
-    """A tool of any other kind whose calls are checked first. It has the attributes of the tool that it wraps."""
+    """A wrapper for any other kind of tool: it checks each call as ``GuardedFunction`` does, and has the tool's attributes."""
 
     def __init__(self, inner: BaseTool, guard: Guard) -> None:
         self._inner, self._guard = inner, guard
@@ -154,7 +157,7 @@ class GuardedTool(AsyncBaseTool):
         return self._inner.metadata
 
     def call(self, *args: Any, **kwargs: Any) -> ToolOutput:
-        """Warn, or call the tool."""
+        """Return the warning if the call is a known mistake; otherwise call the wrapped tool."""
         return self._guard.call(self._inner, args, kwargs)
 
     async def acall(self, *args: Any, **kwargs: Any) -> ToolOutput:
@@ -162,7 +165,7 @@ class GuardedTool(AsyncBaseTool):
         return await self._guard.acall(self._inner, args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        """Return an attribute of the tool inside."""
+        """Return an attribute of the wrapped tool."""
         inner = vars(self).get("_inner")
         if inner is None:  # it is being copied
             raise AttributeError(name)

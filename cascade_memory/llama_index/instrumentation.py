@@ -93,7 +93,7 @@ class CascadeSpanHandler(BaseSpanHandler[BaseSpan]):
         close(self._memory, run.episode_id, status, result, self._own_tools)
 
     def _close_again(self, episode_id: str, result: Any) -> None:
-        """Give an episode the longer solution, after the user has gone on with its task."""
+        """Record the longer solution of an episode after a later run has gone on with its task."""
         found = self._memory.episodes.get(episode_id)
         later, readable = read_solution(self._memory, result, self._own_tools)
         if found is not None and readable and later is not None:
@@ -129,7 +129,7 @@ def close(memory: Memory, episode_id: str, status: str, result: Any, own_tools: 
 
 
 def read_solution(memory: Memory, result: Any, own_tools: Collection[str]) -> tuple[Solution | None, bool]:
-    """Return the solution in a result, and whether the result could be read: not if it is a stream or reading fails."""
+    """Return the solution in a result, and True; (None, False) if the result is a stream or cannot be read."""
     with fail_open(memory, "callback"):
         if not is_streamed(result):
             return solution_in(result, own_tools), True

@@ -14,7 +14,7 @@ _CHARS = 100_000  # of the actions of an episode
 
 
 class NotedSteps:
-    """The steps of the latest episodes, without what was observed.
+    """The latest steps of the latest episodes; ``Guard`` notes them without what the tools returned.
 
     >>> steps = NotedSteps()
     >>> steps.note("e1", Step("go north", "There is no way.", failed=True))
@@ -27,7 +27,7 @@ class NotedSteps:
         self._lock = threading.Lock()
 
     def note(self, episode_id: str, step: Step) -> None:
-        """Note what was done."""
+        """Add a step to those of an episode."""
         with self._lock:
             found = self._steps[episode_id] = self._steps.pop(episode_id, deque(maxlen=_STEPS))
             found.append(step)
@@ -37,7 +37,7 @@ class NotedSteps:
                 self._steps.popitem(last=False)
 
     def of(self, episode_id: str) -> Sequence[Step]:
-        """Return what was done in an episode so far."""
+        """Return the latest steps of an episode, oldest first."""
         with self._lock:
             return list(self._steps.get(episode_id, ()))
 

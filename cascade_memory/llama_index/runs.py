@@ -75,8 +75,8 @@ class Runs:
     def leave(self, span_id: str, *, well: bool = True) -> Run | None:
         """Note that a span ended; return the run if it ended with this span, otherwise None.
 
-        ``well`` says that a run ended without a failure: then the spans below it that have ended are over. If a run ended in
-        any other way, all of them are remembered, since a thread may outlive the span that started it.
+        ``well`` says that a run ended without a failure: then the spans below it that have ended are forgotten. If a run ended
+        in any other way, all spans below it are remembered, since a thread may outlive the span that started it.
         """
         with self._lock:
             self._late.pop(span_id, None)
@@ -102,7 +102,7 @@ class Runs:
         return None if span_id is None else self._by_span.get(span_id) or self._late.get(span_id)
 
     def here(self) -> Run | None:
-        """Return the run that the calling code is part of."""
+        """Return the run that the calling code is part of; None if there is none."""
         span_id, run_id = active_span_id.get(), active_instrument_tags.get().get(_RUN_ID)
         with self._lock:
             found = self._of(span_id)
@@ -115,13 +115,13 @@ class Runs:
             return found
 
     def go_on(self, shown: Recall) -> None:
-        """Note that the run goes on with the task of an earlier recall, unless it has recalled for a task of its own."""
+        """Note that the current run goes on with the task of the earlier recall ``shown``, unless it has recalled itself."""
         run = self.here()
         if run is not None and not run.asked and shown.error is None:
             run.goes_on = shown.episode_id
 
     def clear(self) -> None:
-        """Forget all runs that have not ended."""
+        """Forget all runs and spans."""
         with self._lock:
             self._by_span.clear()
             self._late.clear()
@@ -133,7 +133,7 @@ class Runs:
 
 
 def actor_here() -> str | None:
-    """Return who asks, as the program has said around a run: ``with instrument_tags({"cascade_actor": "ann"}): ...``."""
+    """Return the actor that the program has named around a run: ``with instrument_tags({"cascade_actor": "ann"}): ...``."""
     found = active_instrument_tags.get().get(ACTOR)
     return None if found is None else str(found)
 

@@ -1,4 +1,4 @@
-"""Which client calls: each has a token of its own, and its name is recorded with all that it does."""
+"""Finds out which client calls: each client has a token of its own, and its name is recorded with all that it does."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ class Clients:
         self._is_open = tokens is None
 
     def knows(self, authorization: bytes) -> bool:
-        """Say whether this header has the token of a client; without tokens, everybody may call."""
+        """Return True if this header has the token of a client, or if the server needs no token."""
         return self._is_open or self._of(authorization) is not None
 
     def name_of(self, authorization: bytes) -> str | None:
-        """Return the name of the client whose token this header has; None if it has no name."""
+        """Return the name of the client whose token this header has; None if the client has no name or the token is unknown."""
         found = self._of(authorization)
         return None if found is None else self._clients[found][1]
 
     def _of(self, authorization: bytes) -> int | None:
-        """Return the number of the client whose token the header has; None if there is none.
+        """Return the index of the client whose token the header has; None if there is none.
 
-        The token is compared with every known token, so that the time that this takes does not tell which one is nearly right.
+        The token is compared with every known token, so that the time taken does not tell which of them is nearly right.
         """
         kind, _, given = authorization.partition(b" ")
         given, found = given.strip(), None
@@ -61,7 +61,7 @@ class Clients:
 
 
 def check_tokens(tokens: Tokens) -> Tokens:
-    """Refuse tokens that could be guessed, and names that cannot be recorded."""
+    """Return the tokens; raise ``InvalidInput`` if one is too short to be safe, or if a client's name cannot be recorded."""
     if tokens is None:
         return None
     for token, name in ({tokens: None} if isinstance(tokens, str) else tokens).items():
@@ -73,7 +73,10 @@ def check_tokens(tokens: Tokens) -> Tokens:
 
 
 def tokens_in(text: str, where: str) -> dict[str, str | None]:
-    r"""Read tokens: a line is the name of a client and its token, or the token alone. A client may have several tokens.
+    r"""Return the name of the client for each token in a text; the name is None if the line has none.
+
+    A line of the text is the name of a client and its token, or the token alone. A client may have several tokens. ``where``
+    names the text in error messages.
 
     >>> tokens_in("# of the agents\nci  a-token-of-some-length\n", "tokens.txt")
     {'a-token-of-some-length': 'ci'}

@@ -49,7 +49,7 @@ class Guard:
         self._asked_at = -math.inf
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse a request, or pass it on."""
+        """Refuse a request, pass it on to the server, or answer ``/health``."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -198,7 +198,10 @@ def _once(body: bytes, following: asyncio.Future[MutableMapping[str, Any]]) -> R
 
 
 class Rate:
-    """A rate limit with a token bucket for each client; it is refilled steadily. Of too many, the longest idle are dropped."""
+    """A rate limit with a token bucket for each client.
+
+    The buckets are refilled steadily. If there are too many, the longest idle ones are dropped.
+    """
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._most, self._clock = float(per_minute), clock

@@ -21,13 +21,13 @@ _UNREADABLE = (
 
 
 async def on_standard_streams(server: Any) -> None:
-    """Serve the client of this process until it leaves."""
+    """Serve the client on standard input and output until it disconnects."""
     async with stdio_server() as (reading, writing):
         await converse(server, reading, writing)
 
 
 async def converse(server: Any, reading: Any, writing: Any) -> None:
-    """Serve one client until it leaves; ``reading`` yields its messages, and an error for each line that could not be read."""
+    """Serve one client until it disconnects; ``reading`` yields its messages, and an error for each unreadable line."""
     to_server, from_client = anyio.create_memory_object_stream[Any](0)
     async with anyio.create_task_group() as group:
         group.start_soon(_pass_on, reading, writing, to_server)

@@ -60,7 +60,7 @@ class Verbs:
 
     @property
     def acting(self) -> CascadeMemory:
-        """The memory, for whatever is stored in the client's name."""
+        """The memory, acting for the client: whatever is stored through it is recorded with the client's name."""
         return self.memory.acting(actor=self.actor, channel=_CHANNEL)
 
     @property
@@ -116,7 +116,7 @@ class Verbs:
     ) -> dict[str, Any]:
         """Settle an episode. An agent's report about itself waits until the host confirms it, unless agents are trusted.
 
-        A client may report only on its own episodes: otherwise its report would keep out that of the client that opened the
+        A client may report only on its own episodes: otherwise its report could block that of the client that opened the
         episode. A trusted agent confirms an earlier report of any client by the report's fingerprint, so that it cannot confirm
         content that it has not seen.
         """
@@ -184,7 +184,7 @@ class Verbs:
         return {"episode_id": episode_id, "status": "waits for confirmation"}
 
     def forget_cases(self, case_ids: Sequence[str], code: str | None = None) -> dict[str, Any]:
-        """Delete cases by their ids, in two steps: without a code, say what would be deleted, and return the code that does it.
+        """Delete cases by their ids, in two steps: a call without ``code`` returns a preview and a code; one with it deletes.
 
         The code is good once, for ten minutes, and only for this client. It is good only for these cases as they were at the
         preview: with the same content and episodes, and neither pinned, hidden nor unhidden since.
@@ -218,7 +218,7 @@ class Verbs:
         return found
 
     def _as_now(self, case: Case) -> list[Any]:
-        """Return what a code is bound to: a case's content, what people decided about it, and the episodes that go with it.
+        """Return the state of a case to which the code of ``forget_cases`` is bound: its content, its flags and its episodes.
 
         If a person pins or hides a case after the preview, the code of the preview is no longer good.
         """
@@ -256,7 +256,7 @@ def compact(data: Any) -> str:
 
 
 def _of_ids(receipt: Receipt) -> dict[str, Any]:
-    """Return what a receipt says of cases that were forgotten by their ids, without what concerns forgetting a source."""
+    """Return the fields of a receipt, without those that only matter if a source was forgotten."""
     return {name: value for name, value in receipt.as_dict().items() if name not in ("brought_back", "made_after")}
 
 

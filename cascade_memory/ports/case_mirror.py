@@ -1,4 +1,7 @@
-"""A copy of the cases in an external database, for its index and for other tools. It is never the source of truth."""
+"""The protocol of a mirror.
+
+A mirror is a copy of the cases in an external database, for its index and for other tools. It is never the source of truth.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ class CaseMirror(Protocol):
         ...
 
     def seal(self) -> str:
-        """Describe the closed mirror so that a later change can be detected; empty if that is impossible."""
+        """Return a text by which a later change of the closed mirror can be detected; empty if that is impossible."""
         ...
 
     def is_sealed(self, before: str) -> bool:

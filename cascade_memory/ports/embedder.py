@@ -47,7 +47,7 @@ def noted(text: object) -> tuple[str, int] | None:
 class LoadsModel:
     """Base class of embedders whose model loads slowly: the first recall waits for the model, even beyond its deadline.
 
-    An embedder must inherit from it: a method ``prepare`` alone is not enough, since it may mean something else.
+    Such an embedder must inherit from this class: a method named ``prepare`` alone may mean something else.
     """
 
     def prepare(self) -> None:
@@ -55,5 +55,5 @@ class LoadsModel:
         raise NotImplementedError
 
     def begin(self) -> None:
-        """Load at least what the first recall needs; what makes later ones faster may follow on a thread."""
+        """Load at least what the first recall needs; what only makes later recalls faster may be loaded on a thread."""
         self.prepare()

@@ -11,10 +11,10 @@ from cascade_memory.ports.policy import Feedback, Floats
 class Judged:
     """A settled episode.
 
-    ``lesson`` is its first recall with the episode's reward; ``utility``, ``propensity``, ``shadow_places`` and
-    ``shadow_propensity`` have one entry per candidate. ``whole`` is False if the ledger has dropped the candidates that were
-    not shown, ``forgot`` is True if a candidate was forgotten since. ``showed`` is True if any recall of the episode showed a
-    case. ``holdout`` is the probability with which the episode could have been held out.
+    ``lesson`` is its first recall, together with the episode's reward. ``utility``, ``propensity``, and of the shadow
+    ``shadow_places`` and ``shadow_propensity``, have one entry per candidate of this recall. ``whole`` is False if the ledger
+    has dropped the candidates that were not shown, ``forgot`` is True if a candidate was forgotten since. ``showed`` is True if
+    any recall of the episode showed a case. ``holdout`` is the probability with which the episode could have been held out.
     """
 
     lesson: Feedback

@@ -3,9 +3,9 @@
 ``Ledger`` has what every recall and every reward needs, and the log that all projections follow. Its other capabilities are
 grouped into parts, one for each concern; the protocol of each part is in its own file beside this one.
 
-Three terms occur in all of them. A *key* is the number of a row; keys ascend with age and are never reused. An *id* is a
-text that the library generates, and that an export keeps. A *durable* write survives a power cut; every other acknowledged
-write survives at least the death of the process.
+Three terms occur in all parts. A *key* is the number of a row; keys ascend with age and are never reused. An *id* is a text
+that the library generates, and that an export keeps. A *durable* write survives a power cut; every other acknowledged write
+survives at least the death of the process.
 """
 
 from __future__ import annotations
@@ -138,11 +138,11 @@ class Ledger(Protocol):
         ...
 
     def namespace(self, name: str, *, create: bool) -> int | None:
-        """Return the id of a namespace, which never changes (the first one is 1); None if it does not exist."""
+        """Return the id of a namespace, which never changes (the first one is 1); create a missing one, or return None."""
         ...
 
     def namespaces(self) -> dict[str, int]:
-        """Return the ids of all namespaces, by name."""
+        """Return the id of each namespace, by the namespace's name."""
         ...
 
     # -- the log -----------------------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ class Ledger(Protocol):
     def tail(self, after: int, limit: int = 10_000, namespace: int | None = None) -> list[Change]:
         """Return the changes after a log line, oldest first: those of all namespaces, or of one.
 
-        A reader that goes on from the last one misses no acknowledged change.
+        A reader that goes on after the last change it has read misses no acknowledged change.
         """
         ...
 
@@ -172,7 +172,7 @@ class Ledger(Protocol):
         ...
 
     def filtered(self, namespace: int, where: object) -> NDArray[np.int64]:
-        """Return the keys of all cases whose metadata match a filter, ascending; ``InvalidInput`` if the filter is invalid."""
+        """Return the keys of all cases whose metadata match a filter, ascending; raise ``InvalidInput`` if it is invalid."""
         ...
 
     def trusted(self, namespace: int, min_trust: int) -> NDArray[np.int64]:
@@ -191,7 +191,7 @@ class Ledger(Protocol):
         ...
 
     def record(self, entry: RecallRecord, *, unless_forgotten_since: int | None = None) -> int:
-        """Store a recall, and open its episode if that is new; return the recall's key.
+        """Store a recall, and open its episode if the episode is new; return the recall's key.
 
         Raises ``UnknownEpisode`` if the episode belongs to another namespace, or if data that the recall may contain was
         forgotten after the log line ``unless_forgotten_since``; ``EpisodeClosed`` if the episode takes no more recalls.
@@ -201,11 +201,11 @@ class Ledger(Protocol):
     # -- reward ------------------------------------------------------------------------------------------------------
 
     def unsettled(self, episode_id: str, namespace: int | None) -> Unsettled:
-        """Return what is needed to settle an episode; ``UnknownEpisode`` if this namespace has no such episode."""
+        """Return what is needed to settle an episode; raise ``UnknownEpisode`` if this namespace has no such episode."""
         ...
 
     def settle(self, new: Settlement) -> Settled:
-        """Record an outcome, its labels and its case, durably: all or nothing. The same value again changes nothing.
+        """Record an outcome, its labels and its case, durably: all or nothing. Recording the same value again changes nothing.
 
         Raises ``AlreadyRewarded`` if the outcome contradicts one that it may not replace, ``EpisodeClosed`` if the episode was
         closed without an outcome, ``UnknownEpisode`` if the episode was deleted, ``ContentChanged`` if the episode differs from

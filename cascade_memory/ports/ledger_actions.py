@@ -18,7 +18,7 @@ class Actions(Protocol):
     """
 
     def flag(self, namespace: int, case_id: str, action: NewAction) -> bool:
-        """Pin, unpin, hide or show again a case; return whether that changed anything. Raises ``UnknownCase``."""
+        """Pin, unpin, hide or show a case, as the action says; return whether that changed it. Raises ``UnknownCase``."""
         ...
 
     def replace(self, old: str, new: NewCase, action: NewAction) -> str:
@@ -28,11 +28,17 @@ class Actions(Protocol):
     def page(
         self, namespace: int | None, limit: int, *, after: int | None = None, newest_first: bool = False
     ) -> list[tuple[int, AuditEntry]]:
-        """Return (key, entry) of the next entries by age: of this namespace and of the ledger as a whole; with None, of all."""
+        """Return (key, entry) of the audit log entries that follow the key ``after``, oldest or newest first.
+
+        The entries are those of the namespace and those about the ledger as a whole; with None as the namespace, all.
+        """
         ...
 
     def taken(self, namespace: int, entry_id: str) -> Taken:
-        """Return an action that may be taken back. Raises ``UndoRefused`` if it may not, or if there is no such action."""
+        """Return the action of an audit log entry, so that it can be taken back.
+
+        Raises ``UndoRefused`` if it may not be taken back, or if there is no such entry.
+        """
         ...
 
     def undo(self, namespace: int, action: NewAction) -> None:
@@ -40,5 +46,5 @@ class Actions(Protocol):
         ...
 
     def doubts(self, namespace: int) -> Sequence[Doubt]:
-        """Return what the latest recall of each episode that waits for a verdict predicted, oldest episode first."""
+        """Return, for each episode that waits for a verdict, what its latest recall predicted; oldest episode first."""
         ...

@@ -35,20 +35,20 @@ class Testimony:
 class Actors(Protocol):
     """Reads what is known of actors, and puts the cases of an actor into quarantine.
 
-    Cases that a person added, corrected to or pinned count as having no author, because no actor's record matters for them. A
-    case that a person has hidden stays hidden, whatever is decided about its actor.
+    A case counts as having no author if a person added it, wrote it as a correction, or pinned it: no actor's record matters
+    for it. A case that a person has hidden stays hidden, whatever is decided about its actor.
     """
 
     def any(self, namespace: int) -> bool:
-        """Whether any case of a namespace has an author."""
+        """Return whether any case of a namespace has an author."""
         ...
 
     def authors(self, keys: Sequence[int]) -> dict[int, str]:
-        """Return the authors of cases by key, for those that have one; also of cases that have been evicted or expired."""
+        """Return the authors of cases by key; cases without one are left out, evicted and expired ones are not."""
         ...
 
     def testimonies(self, namespace: int, limit: int, *, until: int = 2**62) -> list[Testimony]:
-        """Return the last ``limit`` outcomes that are learned from, oldest first, one entry per recall."""
+        """Return the last ``limit`` outcomes up to ``until`` that are learned from, oldest first, one entry per recall."""
         ...
 
     def testimony(self, outcome: int) -> list[Testimony]:
@@ -56,7 +56,7 @@ class Actors(Protocol):
         ...
 
     def decided(self, namespace: int) -> Mapping[str, bool]:
-        """Return the decisions by actor: True if the actor is in quarantine, False if it was released."""
+        """Return what was decided, by actor: True if the actor is in quarantine, False if it was released."""
         ...
 
     def quarantine(self, namespace: int, actor: str, action: NewAction, *, unless_decided: bool = False) -> int | None:
@@ -68,5 +68,8 @@ class Actors(Protocol):
         ...
 
     def release(self, namespace: int, actor: str, action: NewAction) -> int | None:
-        """Show an actor's cases again, durably; return how many. None if it was released before and no case had to be shown."""
+        """End the quarantine of an actor, durably; return how many of its cases are thus shown again.
+
+        Return None if the actor was released before and no case had to be shown.
+        """
         ...

@@ -27,7 +27,7 @@ class Archive(Protocol):
         key: Callable[[Solution], str],
         action: NewAction | None = None,
     ) -> int:
-        """Add the records that do not exist yet, durably; return how many. ``key`` is equal for solutions that agree.
+        """Add the records that do not exist yet, durably; return how many. ``key`` is the matcher's (``SolutionMatcher.key``).
 
         Adds all of them or none: an invalid record raises ``InvalidInput``, and nothing is added.
         """

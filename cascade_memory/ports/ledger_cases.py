@@ -27,17 +27,18 @@ class Cases(Protocol):
     def evict(self, keys: Sequence[int], *, aside: int = 0, ttl: float | None = None) -> None:
         """Remove cases to make room; their episodes and what was learned from them stay.
 
-        Of the cases of a namespace that had to make room, the last ``aside`` are set aside for a period of grace: seven days of
-        running time, or ``ttl`` if that is shorter. ``Expiry`` deletes them then.
+        Of the cases of a namespace that had to make room, the last ``aside`` are set aside, so that they can be brought back
+        for a period of grace: seven days of running time (see ``Facts.running``), or ``ttl`` if that is shorter. After it,
+        ``Expiry`` deletes them.
         """
         ...
 
     def count(self, namespace: int | None, until: int = 2**62, *, hidden: bool = True) -> int:
-        """Return the number of cases in a namespace, or in all, up to a key; without ``hidden``, of those that may be shown."""
+        """Count the cases in a namespace, or in all, up to the key ``until``; without ``hidden``, those that may be shown."""
         ...
 
     def records(self, namespace: int) -> CaseRecords:
-        """Return the novelty and the use of all cases in a namespace that may be shown, in order of age."""
+        """Return, for all cases in a namespace that may be shown, in order of age, their novelty and how they were used."""
         ...
 
     def behind(self, key: int, seq: int) -> int:
@@ -68,9 +69,9 @@ class Cases(Protocol):
         ...
 
     def solutions(self, groups: Sequence[int]) -> dict[int, Solution]:
-        """Return one stored solution for each group that still has a case."""
+        """Return one stored solution for each group that still has a case; cases whose solutions agree have the same group."""
         ...
 
     def told_apart(self, groups: Sequence[int]) -> dict[int, tuple[str, str]]:
-        """Return, for each group, (digest of the matcher's key, kind) of one of its solutions, without reading texts."""
+        """Return, by group (see ``solutions``), (digest of the matcher's key, kind) of one solution; texts are not read."""
         ...

@@ -18,7 +18,10 @@ class Episodes(Protocol):
         ...
 
     def opened_at(self, episode_id: str) -> float | None:
-        """Return when an episode was opened, which differs from an earlier one with the same id; None if it does not exist."""
+        """Return when an episode was opened; None if it does not exist.
+
+        The time tells the episode from an earlier one with the same id.
+        """
         ...
 
     def listed(
@@ -64,5 +67,5 @@ class Episodes(Protocol):
         ...
 
     def check_room(self, namespace: int, size: int) -> None:
-        """Raise ``QuotaExceeded`` if the limit allows no further unconfirmed report of an agent with ``size`` bytes."""
+        """Raise ``QuotaExceeded`` if too many unconfirmed agents' reports wait in a namespace to add one of ``size`` bytes."""
         ...

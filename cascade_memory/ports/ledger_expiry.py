@@ -19,12 +19,12 @@ class Expiry(Protocol):
     def expire(self, namespace: int, ttl: float | None) -> Expiring:
         """Set aside some of the cases that were not verified within ``ttl``, and delete some whose period of grace is over.
 
-        A call handles a limited number, so that others can write in between. Without ``ttl``, it only deletes.
+        A call handles a limited number, so that others can write between the calls. Without ``ttl``, it only deletes.
         """
         ...
 
     def keeps_any(self, namespace: int) -> bool:
-        """Tell whether any case is set aside."""
+        """Return whether any case of a namespace is set aside."""
         ...
 
     def expired(self, namespace: int, why: str = "expired") -> list[ExpiredCase]:
@@ -39,5 +39,8 @@ class Expiry(Protocol):
         ...
 
     def revive(self, namespace: int, ids: Sequence[str] | None, action: NewAction | None = None) -> list[str]:
-        """Bring back these cases, or all that expired, durably; they are verified now and get new keys. Return their ids."""
+        """Bring back these cases, or all that expired (``ids=None``), durably; return their ids.
+
+        They get new keys, and count as verified now.
+        """
         ...

@@ -24,7 +24,7 @@ class Facts(Protocol):
         ...
 
     def key(self) -> str:
-        """Return the secret key of this ledger, which all its processes share, and no copy has; the first call makes it."""
+        """Return this ledger's secret key for signing; the first call makes it. All processes share it, but no copy has it."""
         ...
 
     def running(self) -> float:
@@ -32,7 +32,7 @@ class Facts(Protocol):
         ...
 
     def redeem(self, token: Signed, what: str, *, named: str) -> bool:
-        """Record, durably, that a token was redeemed for something; ``named`` names it in messages.
+        """Record, durably, that a token (such as a ticket) was redeemed for ``what``; ``named`` names the token in messages.
 
         Return False if the token was redeemed for the same thing before. Raise ``TicketRefused`` if it was redeemed for
         something else, or if it has expired.

@@ -37,7 +37,10 @@ class Forgetting(Protocol):
         ...
 
     def coming_back(self, namespace: int, wanted: Wanted) -> list[Taken]:
-        """Return those outcomes of a source that replaced outcomes of others: undoing the source takes them back."""
+        """Return, as actions to take back, the outcomes of a source that replaced outcomes of others.
+
+        ``forget_source`` takes them back.
+        """
         ...
 
     def forget_source(
@@ -58,8 +61,8 @@ class Forgetting(Protocol):
         reported an outcome on an episode of somebody else, that episode is then as it was before. ``again`` are the older
         outcomes that count again, with their cases and labels, prepared from what ``coming_back`` returned. With ``strict``,
         nothing is done if ``coming_back`` would return something else by now. An episode of the source stays if a named person
-        judged it. Cases that were evicted since the first outcome of the source come back until there are ``max_cases``, or as
-        many as there were before: the most valuable ones, by the last ``window`` outcomes.
+        judged it. Of the cases that were evicted since the source's first outcome or addition, the most valuable ones, by the
+        last ``window`` outcomes, come back: until there are ``max_cases``, or (None) as many as before this call.
         """
         ...
 

@@ -11,7 +11,7 @@ from cascade_memory.ports.policy import Feedback
 
 
 class Lessons(Protocol):
-    """Returns outcomes in the form from which a policy learns, and compacts recalls that are no longer learned from.
+    """Returns lessons (outcomes in the form from which a policy learns), and compacts recalls that are no longer learned from.
 
     The recalls of an episode share the credit for its outcome. An outcome that was withdrawn, or must not be learned from, has
     no lessons.
@@ -22,7 +22,7 @@ class Lessons(Protocol):
         ...
 
     def history(self, namespace: int | None, limit: int, until: int = 2**62, shadow: str | None = None) -> list[Feedback]:
-        """Return the lessons of the last outcomes up to ``until``, in a namespace or in all, oldest first."""
+        """Return the lessons of the last ``limit`` outcomes up to the key ``until``, in a namespace or in all, oldest first."""
         ...
 
     def last_outcome(self) -> int:
@@ -42,7 +42,7 @@ class Lessons(Protocol):
         ...
 
     def votes(self, namespace: int, limit: int) -> list[tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]]:
-        """Return (case keys, similarity, agreement) for the recalls of the last outcomes that had a verified solution."""
+        """Return (case keys, similarity, agreement) of the recalls of the last ``limit`` outcomes with a verified solution."""
         ...
 
     def compact(self, namespace: int, keep: int, limit: int) -> int:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 
 class Maintenance(Protocol):
-    """The checks and repairs of the doctor. A ledger in which a kind of fault is impossible reports none of that kind."""
+    """The checks and repairs of ``data doctor``. A ledger in which a kind of fault is impossible reports none of that kind."""
 
     def integrity(self) -> str:
         """Return ``ok``, or the storage's own description of the damage."""
@@ -29,19 +29,22 @@ class Maintenance(Protocol):
         ...
 
     def faults(self, limit: int) -> list[str]:
-        """Describe up to ``limit`` rows that cannot be used, unreadable facts included."""
+        """Return a description of each row that cannot be used, up to ``limit`` of them; unreadable facts are included."""
         ...
 
     def mend(self, embed: Callable[[Sequence[str]], NDArray[np.float32]]) -> str:
-        """Repair or remove rows that cannot be used, durably; describe what was done. An intact case is never removed."""
+        """Repair or remove rows that cannot be used, durably; return a text that says what was done. An intact case stays."""
         ...
 
     def audit_log(self) -> tuple[bool, str]:
-        """Return whether each audit log entry fits the one before it, and a sentence that says so or names the first misfit."""
+        """Return whether the digest of each audit log entry is right, and a sentence that says so or names the first wrong one.
+
+        The digest of an entry is made from it and from the entry before it, and so reveals changes.
+        """
         ...
 
     def seal_audit_log(self) -> str:
-        """Compute the digests of the audit log again from the first misfit on, durably, and note that; return a sentence."""
+        """Compute the audit log's digests again from the first wrong one on, and record this, durably; return a sentence."""
         ...
 
     def ahead_of(self, now: float) -> int:
@@ -49,7 +52,7 @@ class Maintenance(Protocol):
         ...
 
     def bring_back(self, now: float) -> None:
-        """Set times in the future to the present, durably; otherwise rows with such dates would never grow old."""
+        """Set stored times that are after ``now`` to ``now``, durably; otherwise rows with such times would never grow old."""
         ...
 
     def open_before(self, moment: float) -> int:
@@ -67,8 +70,8 @@ class Maintenance(Protocol):
     def replace_vectors(self, embed: Callable[[Sequence[str]], Mapping[str, NDArray[np.float32]]], embedder: str) -> int:
         """Give every query its new vector and store the embedder's name, durably: all or nothing. Return the number of cases.
 
-        Queries that other processes add meanwhile are embedded here while those processes wait; after that, they are refused
-        with ``StoreReplaced`` or ``EncoderMismatch``. Facts with names beginning with ``mirror`` are deleted, so that each
-        mirror is filled again.
+        Queries that other processes add meanwhile are embedded here while those processes wait; after that, the writes of those
+        processes are refused with ``StoreReplaced`` or ``EncoderMismatch``. Facts with names beginning with ``mirror`` are
+        deleted, so that each mirror is filled again.
         """
         ...

@@ -8,7 +8,7 @@ from cascade_memory.domain.provenance import ChangedCase, SourceRow, Wanted
 
 
 class Provenance(Protocol):
-    """Reads by source and by time. Nothing here changes anything."""
+    """Reads rows by source and time, as a ``Wanted`` names them. Nothing here changes anything."""
 
     def cases(
         self, namespace: int, limit: int, wanted: Wanted, *, after: int | None = None, newest_first: bool = False

@@ -10,7 +10,7 @@ from cascade_memory.domain.failure_warning import Check, Failure, Tally, Warning
 
 
 class Warnings(Protocol):
-    """Stores failures with the outcomes that they come from.
+    """Stores failures (the steps at which failed runs went wrong), and the checks (decisions whether to warn).
 
     ``settle`` adds failures. Whatever deletes or withdraws an outcome deletes its failure in the same transaction, and the
     checks of an episode are deleted with it. Advice that a model wrote is deleted with any failure of its warning; what people
@@ -33,7 +33,7 @@ class Warnings(Protocol):
         ...
 
     def tallies(self, namespace: int) -> Mapping[str, Tally]:
-        """Return what came of the checks, by warning.
+        """Return what came of the checks of each warning, by warning.
 
         A check counts if its episode has an outcome that teaches, and if it is known whether the mistake was repeated.
         """
@@ -44,11 +44,12 @@ class Warnings(Protocol):
         ...
 
     def note_check(self, new: Check, *, most: int | None = None) -> Check:
-        """Record a decision whether to warn, and return it; if this episode and warning have one already, only return that one.
+        """Record a check, and return it; if this episode and warning have a check already, only return the earlier one.
 
-        If ``most`` other warnings were given in this episode already, nothing is recorded, and the decision is returned as one
-        not to warn: calls made at the same time must not get more than ``most`` warnings together. The write is not durable: a
-        power cut may lose it. Raises ``UnknownEpisode`` if there is no such episode, ``EpisodeClosed`` if it has ended.
+        If ``most`` other warnings were given in this episode already, nothing is recorded, and the check is returned as a
+        decision not to warn: calls made at the same time must not get more than ``most`` warnings together. The write is not
+        durable: a power cut may lose it. Raises ``UnknownEpisode`` if there is no such episode, ``EpisodeClosed`` if it has
+        ended.
         """
         ...
 

@@ -36,7 +36,7 @@ class Alone:
 
     @classmethod
     def of(cls, job: str, namespace: int) -> Lease:
-        """Return such a lock, whatever the job and the namespace are."""
+        """Return a lock of this class, whatever the job and the namespace are."""
         del job, namespace
         return cls()
 
@@ -49,7 +49,7 @@ class Alone:
         return True
 
     def held(self) -> AbstractContextManager[object]:
-        """Do nothing."""
+        """Return a block that refuses nothing."""
         return contextlib.nullcontext()
 
     def release(self) -> None:

@@ -26,7 +26,11 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Candidates:
-    """The cases to encode. ``keys`` (n,) identify them; equal ``groups`` mean agreeing solutions; ``heads`` begin these."""
+    """The cases to encode, as arrays and lists with one entry per case.
+
+    ``texts`` are the tasks of the cases, and ``heads`` the beginnings of their solutions. Cases with equal ``groups`` have
+    solutions that agree.
+    """
 
     keys: NDArray[np.int64]
     texts: Sequence[str]

@@ -146,7 +146,7 @@ class MayAbstain(Protocol):
         ...
 
     def context_of(self, slate: Slate, choice: Choice, chosen: NDArray[np.int64]) -> Floats:
-        """Return the context for showing other candidates of the slate than the policy chose."""
+        """Return the ``context`` (see ``Choice``) to be stored when ``chosen`` is shown instead of the policy's own choice."""
         ...
 
 

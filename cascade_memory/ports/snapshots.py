@@ -40,7 +40,7 @@ class Snapshots(Protocol):
         ...
 
     def latest(self, namespace: int, *, policy: str, encoder: str, until: int, after: int = -1) -> Snapshot | None:
-        """Return the newest readable snapshot of this policy and encoder after one log entry and up to another, or None."""
+        """Return the newest readable snapshot of policy and encoder after the log entry ``after``, up to ``until``; or None."""
         ...
 
     def every(self) -> Iterator[Snapshot]:
@@ -52,7 +52,7 @@ class Snapshots(Protocol):
         ...
 
     def drop(self, namespace: int) -> None:
-        """Delete the snapshots of a namespace, which contain what must be forgotten; raise if that fails."""
+        """Delete the snapshots of a namespace, because they contain what must be forgotten; raise if that fails."""
         ...
 
     def unusable(self) -> int:
@@ -68,11 +68,11 @@ class SnapshotRows(Protocol):
     """Snapshots as bytes in a database. ``ranker`` names the policy and encoder that can read them."""
 
     def put(self, namespace: int, seq: int, ranker: str, content: bytes, weights: Path | None) -> None:
-        """Store a snapshot, unless data was taken back after the log line ``seq``; keep the newest few of each ranker."""
+        """Store a snapshot, unless data was withdrawn or deleted after log line ``seq``; keep the newest few of each ranker."""
         ...
 
     def newest(self, namespace: int, ranker: str, until: int, after: int) -> tuple[int, bytes] | None:
-        """Return (seq, content) of the newest snapshot after one log line and up to another, or None."""
+        """Return (seq, content) of the newest snapshot with a ``seq`` greater than ``after`` and at most ``until``, or None."""
         ...
 
     def every(self) -> Iterator[tuple[int, int, str, bytes]]:
@@ -80,7 +80,7 @@ class SnapshotRows(Protocol):
         ...
 
     def read_weights(self, namespace: int, seq: int, ranker: str, target: Path) -> bool:
-        """Write the weights of a snapshot to a file; return whether it has any."""
+        """Write the weights of a snapshot to the file ``target``; return whether it has any."""
         ...
 
     def delete(self, namespace: int) -> None:

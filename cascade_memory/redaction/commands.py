@@ -21,7 +21,7 @@ _USER, _PASS, _NOTHING = re.compile(r"[^\s:\"'\\]{1,64}:"), re.compile("pass:"),
 
 
 class _Use(NamedTuple):
-    """An option for a password: its programs, whether a space precedes the value, and what precedes the password in it."""
+    """An option for a password: its programs, whether a space precedes its value, what precedes the password in the value."""
 
     programs: re.Pattern[str]
     spaced: bool | None = None  # None: both are possible

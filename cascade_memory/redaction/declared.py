@@ -1,4 +1,7 @@
-"""Finds more between a name and its value than a sign of assignment: a type, an index, a field, a tag, a line break."""
+"""Recognises what may stand between a name and its value besides a plain sign of assignment.
+
+It may be a type, an index, a field, a tag, or a line break.
+"""
 
 from __future__ import annotations
 
@@ -36,17 +39,17 @@ _LOOK_BACK = 64
 
 
 def is_markup(op: str) -> bool:
-    """Say whether the value stands in an element of XML."""
+    """Say whether a value stands in an element of XML, judged by ``op``, the text between the name and the value."""
     return op.endswith((">", "&gt;")) and "=" not in op
 
 
 def is_loose(op: str) -> bool:
-    """Say whether no sign of assignment stands between a name and its value."""
+    """Say whether ``op``, the text between a name and its value, has no sign of assignment."""
     return _NO_SIGN.fullmatch(op) is not None
 
 
 def is_set(low: str, start: int) -> bool:
-    """Say whether a command that sets a variable stands before the name."""
+    """Say whether a command that sets a variable stands before the name that begins at ``start``."""
     return _SETS.search(low, max(0, start - _LOOK_BACK), start) is not None
 
 

@@ -30,13 +30,19 @@ LINE = re.compile(r"[^\n]*")
 
 
 def is_block(op: str) -> bool:
-    """Say whether the value begins on the next line and takes all of it, as in YAML and in a text in three quotes."""
+    """Say whether a value begins on the next line and takes all of it, as in YAML and in a text in three quotes.
+
+    ``op`` is the text between the name and the value.
+    """
     return "\n" in op and any(sign in op for sign in ("|", ">", '"""', "'''"))
 
 
 @functools.lru_cache(maxsize=256)
 def way_to_end(quotes: str, op: str, *, to_space: bool) -> tuple[re.Pattern[str], bool]:
-    """Return the pattern that a value matches, and whether it is quoted, judged by what stands before it."""
+    """Return the pattern that a value matches up to its end, and whether the value is quoted, judged by what stands before it.
+
+    ``quotes`` are the quotation marks before the value, and ``op`` is the text between the name and them.
+    """
     opening = _OPENING.search(quotes)
     if opening is None:
         if (level := _LEVEL.search(op)) is not None:
@@ -53,7 +59,7 @@ def way_to_end(quotes: str, op: str, *, to_space: bool) -> tuple[re.Pattern[str]
 
 @functools.cache
 def _in_quotes(backslashes: int, code: str) -> re.Pattern[str]:
-    r"""Return the pattern of a quoted value: within ``\"...\"`` it writes a quote as ``\\\"``, a backslash as ``\\\\``, etc."""
+    r"""Return the pattern of a quoted value: in ``\"...\"``, a quote is written as ``\\\"``, a backslash as ``\\\\``, etc."""
     mark, n = _MARKS[code], backslashes
     if not n:
         return re.compile(rf"(?:[^{mark}\\\n]|\\.)*")

@@ -67,7 +67,7 @@ def _plain(name: str) -> str:
 
 
 def header_of(name: str, value: str = "") -> str:
-    """Return what stands before a value in a text if its name is that of a header; else an empty text.
+    """Return what to put before a value to judge it as a header in a text, if its name is that of a header; else an empty text.
 
     >>> header_of("Set-Cookie", "a=b"), header_of("cookies: a", "b"), header_of("city", "b")
     ('cookie: ', 'cookie: sid=', '')
@@ -121,7 +121,7 @@ def _stands_for(text: str) -> bool:
 
 
 def _is_place(text: str) -> bool:
-    """Say whether a text is a path or an address as a whole, which says where a password is kept, and has no password in it."""
+    """Say whether a whole text is a path or an address, which tells where a password is kept, and seems to hold none itself."""
     return (_FILE.fullmatch(text) or _ADDRESS.fullmatch(text)) is not None and not values.is_machine_made(text)
 
 

@@ -1,4 +1,4 @@
-"""Says quickly of most texts that they hold no secret: they have no long run of characters, and no word that announces one."""
+"""Finds out quickly that most texts hold no secret: they have no long run of characters, and no word that announces one."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def words_in(low: bytes, *, has_run: bool) -> list[str]:
 
 
 def _has_foreign(low: bytes) -> bool:
-    """Say whether there may be a word in another script. ASCII, nearly all of most texts, is left out first."""
+    """Say whether a word for a password may occur in another script. ASCII, nearly all of most texts, is left out first."""
     rest = low.translate(None, _ASCII)
     return any(word in rest for word in _FOREIGN_BYTES)
 

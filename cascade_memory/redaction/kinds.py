@@ -24,9 +24,10 @@ class Form(NamedTuple):
 
 
 def _alone(literal: str, inner: str = _A) -> str:
-    r"""Return the pattern that requires the literal before it to begin a word, since the end of a word may look like it.
+    r"""Return a pattern to stand after ``literal``, which matches only if the literal begins a word and is not a part of one.
 
-    ``\b`` would not do: it sees no boundary beside Chinese text. The letter before may also end an escape, such as %3D or \n.
+    ``\b`` would not do: it sees no boundary beside Chinese text. The letter before the literal may also end an escape, such as
+    %3D or \n.
     """
     escapes = ("%[0-9A-Fa-f]{2}", "%25[0-9A-Fa-f]{2}", r"\\[nrt]", r"\\u[0-9A-Fa-f]{4}")
     return "|".join([f"(?:(?<![{inner}]{literal})", *(f"(?<={escape}{literal})" for escape in escapes)]) + ")"

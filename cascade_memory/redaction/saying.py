@@ -23,7 +23,7 @@ class _WithoutSecrets(logging.Filter):
     """Takes secrets out of messages and of the tracebacks that come with them."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Change a record before any handler gets it."""
+        """Take secrets out of a log record before any handler gets it; return True, so that it is logged."""
         try:
             said = record.getMessage()
         except (TypeError, ValueError):  # logging says itself that the arguments do not fit
@@ -50,7 +50,10 @@ def log_of(name: str) -> logging.Logger:
 
 
 def take_from_all_lines() -> None:
-    """Take secrets out of all log lines of a process that is ours, since a server's libraries log what they are sent."""
+    """Take secrets out of all log lines of this process, also those of other libraries; only our own server calls this.
+
+    The libraries of a server log what they are sent.
+    """
     for handler in logging.getLogger().handlers:
         handler.addFilter(_WITHOUT)
 

@@ -52,7 +52,7 @@ _current: ContextVar[ActiveEpisode | None] = ContextVar("cascade_memory_current"
 
 
 def active_episode(memory: Memory) -> ActiveEpisode | None:
-    """Return the innermost episode of this memory that surrounds the running code."""
+    """Return the innermost episode of this memory that surrounds the running code; None if there is none."""
     found = _current.get()
     while found is not None and not found.memory.data.shares_engine_with(memory):
         found = found.outer

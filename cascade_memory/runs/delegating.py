@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def of_engine(verb: Callable[Concatenate[Engine, P], T]) -> Callable[Concatenate[Any, P], T]:
-    """Return a method that calls this verb of the engine."""
+    """Return a method that calls this method of the engine."""
 
     @functools.wraps(verb)
     def call(self: Any, /, *args: P.args, **options: P.kwargs) -> T:
@@ -50,7 +50,7 @@ def awaited_after_runs(
 def awaited_with_own_k(
     verb: Callable[Concatenate[Engine, P], Awaitable[T]],
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """Return a coroutine method that finds as many cases as the adapter shows, unless the caller says how many."""
+    """Return a coroutine method that calls this method of the engine with the adapter's ``k``, unless the caller gives one."""
 
     @functools.wraps(verb)
     async def call(self: Any, /, *args: P.args, **options: P.kwargs) -> T:
@@ -62,7 +62,7 @@ def awaited_with_own_k(
 
 
 def with_own_k(verb: Callable[Concatenate[Engine, P], T]) -> Callable[Concatenate[Any, P], T]:
-    """Return a method that finds as many cases as the adapter shows, unless the caller says how many."""
+    """Return a method that calls this method of the engine with the adapter's ``k``, unless the caller gives one."""
 
     @functools.wraps(verb)
     def call(self: Any, /, *args: P.args, **options: P.kwargs) -> T:

@@ -57,7 +57,7 @@ class RunEndWorker:
         self._under_way: set[Future[None]] = set()
 
     def do(self, work: Callable[[], None], *, aside: bool = False) -> None:
-        """Do the work now; do it on a worker if ``aside`` is true, or if this thread runs an event loop."""
+        """Do the work on a worker thread if ``aside`` is true or if this thread runs an event loop; otherwise do it now."""
         if not (aside or _on_a_loop()):
             work()
             return

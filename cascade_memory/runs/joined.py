@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class JoinedSession(Session):
-    """One task; see ``cascade_memory.CascadeMemory.episode``. Set ``solution`` before the block ends."""
+    """The ``with`` block of one task; see ``cascade_memory.CascadeMemory.episode``. Set ``solution`` before the block ends."""
 
     def __init__(self, memory: Memory, makes: MakesRecall) -> None:
         super().__init__(memory, makes)
@@ -25,13 +25,13 @@ class JoinedSession(Session):
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        """Begin the task."""
+        """Make the episode the active one, until the block ends."""
         around = ActiveEpisode(memory=self._of, episode_id=self.id, namespace=self.recall.namespace, session=self)
         self._stack.enter_context(within(around))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        """Settle or censor the episode, or leave it open."""
+        """Settle or censor the episode, or leave it open; see ``Session.__exit__``."""
         self._stack.close()
         super().__exit__(kind, error, traceback)
 

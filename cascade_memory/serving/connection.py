@@ -47,7 +47,10 @@ def settings(app: App, **options: Any) -> uvicorn.Config:
 
 
 class Server(uvicorn.Server):
-    """Keeps running if file descriptors run out. Logging might then open a file and fail, which would end the event loop."""
+    """A uvicorn server that keeps running if file descriptors run out.
+
+    It reports that itself: logging might open a file and fail, which would end the event loop.
+    """
 
     _warned_at = -math.inf
 
@@ -75,7 +78,7 @@ class Server(uvicorn.Server):
 
 
 class Connection(H11Protocol):
-    """Closes a connection whose request arrives too slowly, or whose answer is not read; uvicorn would wait without limit."""
+    """A connection that closes if a request arrives too slowly or an answer is not read; uvicorn would wait without limit."""
 
     def __init__(self, crowd: Crowd, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

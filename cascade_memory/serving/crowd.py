@@ -16,7 +16,7 @@ _OTHERS = 256  # descriptors for the ledger, Chroma, the model, ...
 
 
 class Visitor(Protocol):
-    """A connection."""
+    """What ``Crowd`` needs to know of a connection."""
 
     @property
     def busy(self) -> bool:
@@ -31,9 +31,9 @@ class Visitor(Protocol):
 class Crowd:
     """The open connections of a server. Beyond the limit, one of them is closed without a response.
 
-    A connection is a stranger until it has sent a complete request that the guard accepted; from then on it is known. Usually
-    the oldest stranger is closed. If the known connections are more than half of the allowed number, the one of them that was
-    used longest ago is closed, but never one that has a request being answered.
+    A connection is a stranger until it has sent a complete request that the application's own checks accepted; from then on it
+    is known. Usually the oldest stranger is closed. If the known connections are more than half of the allowed number, the one
+    of them that was used longest ago is closed, but never one that has a request being answered.
     """
 
     def __init__(self, most: int) -> None:

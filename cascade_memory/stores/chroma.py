@@ -114,7 +114,7 @@ class Collections:
                     self._api = self._connect()
 
     def collection(self, namespace: str) -> UUID:
-        """Return the id of a namespace's collection; create a missing one. Refuse one unlike those that are created here."""
+        """Return the id of a namespace's collection; create a missing one. Refuse one that this class would not create."""
         with self._lock:
             self.open()
             if namespace not in self._collections:
@@ -131,7 +131,7 @@ class Collections:
             return self._collections[namespace]
 
     def _make_room(self, namespace: str) -> None:
-        """Prepare for using a collection outside of a query; a subclass may close others first, if too many are open."""
+        """Do nothing; before a collection is used outside of a query, a subclass may close others if too many are open."""
 
     def upsert(self, namespace: str, cases: Sequence[Case], vectors: NDArray[np.float32]) -> None:
         """Store cases, or replace them."""

@@ -2,10 +2,11 @@
 
 Nothing here follows a symbolic link, because its target belongs to somebody else.
 
-Whoever makes a folder can also compute a digest of its bytes. So the seal also covers what only this system gives to a file:
-its inode number and the time when it was last changed, which no program and no archive can choose. A disk from another machine
-can bring these two along, so the seal covers the id of the machine, too. And the files must belong to this user. A folder that
-comes from elsewhere therefore does not count as sealed.
+The seal of a folder is a text that shows later whether the folder was changed. Whoever makes a folder can also compute a digest
+of its bytes. So the seal also covers what only this system gives to a file: its inode number and the time when it was last
+changed, which no program and no archive can choose. A disk from another machine can bring these two along, so the seal covers
+the id of the machine, too. And the files must belong to this user. A folder that comes from elsewhere therefore does not count
+as sealed.
 """
 
 from __future__ import annotations
@@ -75,7 +76,10 @@ def seal(folder: Path) -> str:
 
 
 def is_sealed(folder: Path, before: str) -> bool:
-    """Say whether a folder has the same files as at ``seal``. If the system says that one is another, no content is read."""
+    """Say whether a folder is unchanged since ``seal`` returned ``before``.
+
+    If what the system says about the files has changed already, no content is read.
+    """
     try:
         files = _listed(folder)
         names, _, contents = before.partition("-")

@@ -20,7 +20,7 @@ _log = log_of(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """What a reader sees: the first ``n`` rows of the arrays. Writers change only the rows after them."""
+    """The state of an index that a reader sees: the first ``n`` rows of the arrays. Writers change only the rows after them."""
 
     keys: NDArray[np.int64]  # ascending
     vectors: VectorRows

@@ -1,4 +1,4 @@
-"""Many vectors in a temporary file instead of in memory: a recall reads the forty that it compares."""
+"""Many vectors in a temporary file instead of in memory: a recall reads only the about forty that it compares."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class VectorFile:
                 rest = rest[self._file.write(rest) :]
 
     def between(self, start: int, stop: int) -> Vectors:
-        """Return the rows from one number up to another one; zeros for those that were never written."""
+        """Return the rows from number ``start`` to before ``stop``; zeros for those that were never written."""
         found = np.zeros((stop - start, self.dimension), np.float32)
         rest = _bytes(found)
         with self._lock:
@@ -59,7 +59,7 @@ class VectorFile:
         return np.concatenate([self.between(number, number + 1) for number in numbers.tolist()])
 
     def chunks(self, start: int, stop: int) -> Iterator[Vectors]:
-        """Yield the rows from one number up to another one, some at a time."""
+        """Yield the rows from number ``start`` to before ``stop``, some at a time."""
         for place in range(start, stop, _CHUNK):
             yield self.between(place, min(place + _CHUNK, stop))
 

@@ -18,7 +18,7 @@ _log = log_of(__name__)
 
 
 class VectorRows:
-    """Rows that are written only when they are added or removed. So a reader that knows how many there were needs no lock.
+    """Rows of vectors, written only when added or removed: a reader that knows their number at its start needs no lock.
 
     >>> rows = VectorRows(2).with_rows(0, np.array([[1, 0], [0, 1]], np.float32))
     >>> rows.times(0, 2, np.array([0.5, 2], np.float32)).tolist()
@@ -37,7 +37,7 @@ class VectorRows:
         return self._matrix.nbytes
 
     def with_rows(self, n: int, vectors: Vectors) -> VectorRows:
-        """Return rows: the first ``n`` of these, followed by new ones."""
+        """Return a ``VectorRows`` that has the first ``n`` rows of this one, followed by ``vectors``."""
         try:
             return self._in_file(n, vectors) if self._is_large(n + len(vectors)) else self._in_memory(n, vectors)
         except OSError as error:
@@ -45,7 +45,7 @@ class VectorRows:
             return VectorRows(self._dimension, np.concatenate([*self._chunks(n), vectors]), may_move=False)
 
     def rearranged(self, n: int, vectors: Vectors, order: NDArray[np.int64]) -> VectorRows:
-        """Return new rows: of the first ``n`` of these followed by ``vectors``, those at the positions in ``order``."""
+        """Return new rows in the order ``order``, which has positions in the first ``n`` rows followed by ``vectors``."""
         if self._file is None and not self._is_large(len(order)):
             return VectorRows(self._dimension, np.concatenate([self._matrix[:n], vectors])[order], may_move=self._may_move)
         result, done = VectorRows(self._dimension, may_move=self._may_move), 0
@@ -62,18 +62,21 @@ class VectorRows:
         return self._matrix[numbers] if self._file is None else self._file.rows(numbers)
 
     def times(self, start: int, stop: int, vector: Vectors) -> Vectors:
-        """Return the products of the rows from one number up to another one with a vector."""
+        """Return the products of a vector with the rows from number ``start`` to before ``stop``."""
         if self._file is None:
             return rows_times(self._matrix[start:stop], vector)
         return _joined([rows_times(rows, vector) for rows in self._file.chunks(start, stop)])
 
     def times_at(self, numbers: NDArray[np.int64], vector: Vectors) -> Vectors:
-        """Return the products of some rows, a few at a time, so that each copy is multiplied while it is in the cache."""
+        """Return the products of a vector with the rows of these numbers.
+
+        The rows are copied and multiplied a few at a time, so that each copy is still in the processor's cache.
+        """
         parts = (numbers[start : start + _GATHER] for start in range(0, len(numbers), _GATHER))
         return _joined([rows_times(self.at(part), vector) for part in parts])
 
     def wipe(self, numbers: NDArray[np.int64]) -> None:
-        """Overwrite removed rows with zeros, since rows in memory may be moved to a file later. Late readers see zeros."""
+        """Overwrite removed rows with zeros, since rows in memory may be moved to a file later. A late reader gets zeros."""
         if self._file is None:
             self._matrix[numbers] = 0.0
         else:

@@ -58,7 +58,7 @@ class SolutionMatcherContract:
         raise NotImplementedError
 
     def test_one_answer_per_stored_solution_in_the_unit_interval_or_unknown(self) -> None:
-        """Each stored text or trajectory gets a number from 0 to 1, or NaN for unknown, whether it is equal or different."""
+        """Each stored solution, text or trajectory, equal or not, gets a number from 0 to 1, or NaN for unknown."""
         walk = Trajectory([Step(action="look")])
         answers = self.make().agreement("Paris", ["Paris", "paris ", "Lyon", walk])
         assert len(answers) == 4
@@ -66,7 +66,7 @@ class SolutionMatcherContract:
         assert list(self.make().agreement("Paris", [])) == []
 
     def test_equal_keys_agree(self) -> None:
-        """Clusters are built by key, so solutions with equal keys must agree."""
+        """Solutions with equal keys must agree fully, since clusters are built by key."""
         matcher = self.make()
         assert matcher.key("Paris") == matcher.key("Paris")
         assert matcher.agreement("Paris", ["Paris"])[0] == 1.0

@@ -63,7 +63,7 @@ class CaseIndexContract:
         assert index.count == 300
 
     def test_upserting_a_known_key_replaces_its_vector(self) -> None:
-        """Each key has one vector."""
+        """If a known key is added again, its vector is replaced."""
         index, vectors = self.make(_DIMENSION), _vectors(3)
         index.upsert(np.array([1, 2]), vectors[:2])
         index.upsert(np.array([1]), vectors[2:])
@@ -72,7 +72,7 @@ class CaseIndexContract:
         np.testing.assert_allclose(index.vectors(np.array([1]))[0], vectors[2], atol=1e-6)
 
     def test_what_was_removed_is_not_found(self) -> None:
-        """Removing unknown keys is allowed as well."""
+        """A removed case is not found; removing an unknown key is no error."""
         index, vectors = self.make(_DIMENSION), _vectors(10)
         index.upsert(np.arange(1, 11), vectors)
         index.remove([4, 99])
@@ -80,7 +80,7 @@ class CaseIndexContract:
         assert 4 not in index.nearest(vectors[3], 10)[0].tolist()
 
     def test_among_restricts_and_unknown_keys_among_are_ignored(self) -> None:
-        """``among`` is a set of keys to search in."""
+        """With ``among``, only the cases with these keys are searched; unknown keys are ignored."""
         index, vectors = self.make(_DIMENSION), _vectors(10)
         index.upsert(np.arange(1, 11), vectors)
         keys, _ = index.nearest(vectors[0], 10, among=np.array([2, 5, 77]))

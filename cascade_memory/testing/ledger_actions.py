@@ -11,7 +11,7 @@ from cascade_memory.testing.ledger_material import LedgerMaterial
 
 
 class LedgerActionsContract(LedgerMaterial):
-    """What people decide holds at once, is written down, and can be taken back."""
+    """Tests that a person's decision takes effect at once, is written to the audit log, and can be undone."""
 
     def _log(self, ledger: Ledger) -> list[AuditEntry]:
         return [entry for _, entry in ledger.actions.page(1, 100)]
@@ -21,7 +21,7 @@ class LedgerActionsContract(LedgerMaterial):
         ledger.actions.undo(1, action)
 
     def test_a_hidden_case_is_no_candidate(self) -> None:
-        """A hidden case is in no scan but stays listed; the log tells every process that the case is hidden."""
+        """``newest``, ``scan`` and ``candidates`` leave out a hidden case; ``page`` still lists it; the log has an entry."""
         ledger = self._ledger()
         hidden, _ = ledger.cases.add([self._case(query="a"), self._case(query="b")])
         key, other = self._keys(ledger)
@@ -49,7 +49,7 @@ class LedgerActionsContract(LedgerMaterial):
         self._refused(UnknownCase, lambda: ledger.actions.flag(2, hidden, NewAction(kind="hide")))
 
     def test_a_pinned_or_hidden_case_does_not_expire(self) -> None:
-        """A case that is neither pinned nor hidden expires."""
+        """Pinned and hidden cases do not expire; a case that is neither does."""
         ledger = self._ledger()
         pinned, hidden, neither = ledger.cases.add([self._case(query=query) for query in ("a", "b", "c")])
         ledger.actions.flag(1, pinned, NewAction(kind="pin"))
@@ -63,7 +63,7 @@ class LedgerActionsContract(LedgerMaterial):
         assert list(ledger.candidates(ledger.newest(1, 10), verified_after=time.time() + 1e6)) == [key]
 
     def test_a_case_replaces_another(self) -> None:
-        """The older case is hidden, and the audit log names both cases; an undo shows the older one again."""
+        """``replace`` hides the older case, and the audit log names both cases; an undo shows the older one again."""
         ledger = self._ledger()
         (old,) = ledger.cases.add([self._case()])
         made = ledger.actions.replace(old, self._case(solution="t"), NewAction(kind="correct", note="wrong"))
@@ -74,7 +74,7 @@ class LedgerActionsContract(LedgerMaterial):
         assert [ledger.cases.by_key([key])[key].id for key in self._keys(ledger)] == [old]
 
     def test_a_verdict_is_kept_until_it_is_taken_back(self) -> None:
-        """After an undo, the episode waits for a verdict again, with what its run had recorded."""
+        """After an undo of a person's verdict, the episode is open again, with what its run had recorded."""
         ledger = self._ledger()
         ledger.record(self._recall("e1"))
         ledger.episodes.finish("e1", 1, "ok", "s")
@@ -93,9 +93,9 @@ class LedgerActionsContract(LedgerMaterial):
         assert ledger.maintenance.faults(9) == []
 
     def test_every_entry_holds_numbers_and_no_text(self) -> None:
-        """Adding, correcting, forgetting and purging each leave an entry; a preview leaves none.
+        """Adding, correcting, forgetting and purging each leave an entry in the audit log; a preview leaves none.
 
-        A note is deleted with what it is about.
+        The entries hold counts and no text: the note of a correction is deleted when its case is forgotten.
         """
         ledger = self._ledger()
         (case_id,) = ledger.cases.add([self._case(query="a secret")], NewAction(kind="add", actor="ann"))

@@ -13,14 +13,14 @@ from cascade_memory.testing.ledger_material import LedgerMaterial
 
 
 class LedgerActorsContract(LedgerMaterial):
-    """What is known of actors can be read again, and a quarantine reaches every process."""
+    """Tests that authors and reporters can be read, and that every process learns of a quarantine."""
 
     def _decide(self, ledger: Ledger, kind: str, actor: str) -> int | None:
         decide = ledger.actors.quarantine if kind == "quarantine" else ledger.actors.release
         return decide(1, actor, NewAction(kind=kind, actor="ann"))
 
     def test_authors_are_known_but_for_cases_of_persons(self) -> None:
-        """A case that a person added or pinned has no author here: it depends on nobody's record."""
+        """``authors`` leaves out cases that a person added or pinned, since no actor's record affects them."""
         ledger = self._ledger()
         assert not ledger.actors.any(1)
         ids = ledger.cases.add(
@@ -40,7 +40,7 @@ class LedgerActorsContract(LedgerMaterial):
         assert [found[key][4] for key in keys] == ["bob", None, None, None]
 
     def test_the_authors_of_cases_that_have_made_room_are_known(self) -> None:
-        """Evicted cases keep their authors: their outcomes count again whenever all outcomes are gone through anew."""
+        """Evicted cases keep their authors, since their outcomes count whenever all outcomes are read again."""
         ledger = self._ledger()
         told: list[tuple[str, dict[str, Any]]] = [("bob", {}), ("joe", {}), ("eve", {"source": "human"})]
         for number, (actor, options) in enumerate(told):
@@ -57,7 +57,7 @@ class LedgerActorsContract(LedgerMaterial):
         assert ledger.actors.authors(keys) == known
 
     def test_testimonies_are_the_outcomes_that_are_learned_from(self) -> None:
-        """The newest outcomes up to a limit come oldest first, with what was shown; a person is not named as a reporter."""
+        """``testimonies`` returns the newest outcomes that are learned from, oldest first; it names no person as reporter."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="a", actor="bob")])
         key = self._keys(ledger)[0]
@@ -87,7 +87,10 @@ class LedgerActorsContract(LedgerMaterial):
         assert (one.reporter, one.shown, len(one.cases), math.isnan(one.predicted)) == ("joe", False, 0, True)
 
     def test_a_quarantine_hides_cases_and_a_release_shows_them(self) -> None:
-        """The log tells every process of a quarantine, even if the actor has no case yet; the audit log says who decided."""
+        """A quarantine hides the cases of an actor, and a release shows them again.
+
+        The log tells every process of a quarantine, even if the actor has no case yet; the audit log says who decided.
+        """
         ledger = self._ledger()
         ledger.cases.add([self._case(query="a", actor="bob"), self._case(query="b", actor="joe")])
         first, second = self._keys(ledger)
@@ -112,7 +115,7 @@ class LedgerActorsContract(LedgerMaterial):
         ]
 
     def test_to_take_a_quarantine_back_is_to_release(self) -> None:
-        """To undo a quarantine counts as a decision to release the actor, so that no record decides about the actor again."""
+        """To undo a quarantine is a decision to release the actor, so the actor's record cannot quarantine it again."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="a", actor="bob")])
         (key,) = self._keys(ledger)
@@ -123,7 +126,10 @@ class LedgerActorsContract(LedgerMaterial):
         assert dict(ledger.actors.decided(1)) == {"bob": False}
 
     def test_a_new_case_of_who_is_in_quarantine_is_kept_and_not_shown(self) -> None:
-        """A release shows the new case with the actor's others; a case of a person is shown, even if it names the actor."""
+        """A new case of an actor in quarantine is stored, but hidden until the release.
+
+        A case that a person added is shown, even if it names this actor.
+        """
         ledger = self._ledger()
         ledger.record(self._recall("e", actor="bob"))
         self._decide(ledger, "quarantine", "bob")
@@ -136,7 +142,7 @@ class LedgerActorsContract(LedgerMaterial):
         assert len(self._keys(ledger)) == 4
 
     def test_a_case_that_comes_back_follows_what_was_decided_meanwhile(self) -> None:
-        """An expired or evicted case that comes back is hidden or shown as its actor was quarantined or released meanwhile."""
+        """A case that comes back after expiry or eviction is hidden if its actor is in quarantine by then, otherwise shown."""
         ledger = self._ledger()
         ids = ledger.cases.add([self._case(query=query, actor="bob") for query in "ab"])
         ledger.cases.evict(self._keys(ledger)[:1], aside=5)
@@ -154,7 +160,10 @@ class LedgerActorsContract(LedgerMaterial):
         assert len(self._keys(ledger)) == 2
 
     def test_a_record_decides_nothing_about_which_anybody_has_decided(self) -> None:
-        """A record quarantines no actor about whom there is a decision, even if the process that asks did not know of it."""
+        """An actor's record does not quarantine the actor if there is already a decision about the actor.
+
+        This holds even if the process that asks does not know of the decision (``unless_decided``).
+        """
         ledger = self._ledger()
         ledger.cases.add([self._case(query="a", actor="bob"), self._case(query="b", actor="joe")])
         bob, joe = self._keys(ledger)

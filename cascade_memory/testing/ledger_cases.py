@@ -30,7 +30,10 @@ class LedgerCasesContract(LedgerMaterial):
         assert ledger.cases.keys_of([case_id, "nobody"]) == [key]
 
     def test_the_same_pair_is_counted_not_stored_twice(self) -> None:
-        """A second verification of a pair is counted in ``copies``; otherwise copies of one case would fill the candidates."""
+        """If the same query and solution are added again, ``copies`` counts them, and no second case is stored.
+
+        Otherwise copies of one case would fill the candidates.
+        """
         ledger = self._ledger()
         first, second = ledger.cases.add([self._case(), self._case()])
         assert first == second
@@ -46,7 +49,7 @@ class LedgerCasesContract(LedgerMaterial):
         assert ledger.head() == 0
 
     def test_cases_are_counted_by_namespace_and_up_to_a_key(self) -> None:
-        """Cases can also be counted in all namespaces together."""
+        """``count`` counts the cases of one namespace or of all; with ``until``, only those up to this key."""
         ledger = self._ledger()
         other = ledger.namespace("other", create=True)
         assert other is not None
@@ -84,7 +87,7 @@ class LedgerCasesContract(LedgerMaterial):
         assert len(ledger.cases.records(2)) == 0
 
     def test_a_copy_knows_how_much_it_lacks(self) -> None:
-        """A copy can ask how many cases were added after it, and how many of its own were removed."""
+        """``behind`` returns how many cases were added or removed since a copy of the cases was made."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="a")])
         (key,), line = self._keys(ledger), ledger.head()
@@ -95,7 +98,7 @@ class LedgerCasesContract(LedgerMaterial):
         assert ledger.cases.behind(key, line) == 3
 
     def test_all_cases_are_read_page_by_page(self) -> None:
-        """The pages have the cases of all namespaces with their vectors, oldest first."""
+        """``after`` returns the cases of all namespaces with their vectors, page by page, oldest first."""
         ledger = self._ledger()
         other = ledger.namespace("other", create=True)
         assert other is not None
@@ -123,7 +126,10 @@ class LedgerCasesContract(LedgerMaterial):
         assert ledger.cases.page(1, 2, after=third) == []
 
     def test_solutions_are_known_by_their_group(self) -> None:
-        """As long as a group has a case, its solution can be looked up, and so can the key and kind of the solution alone."""
+        """The solution of a group (cases with equal solutions) can be looked up as long as the group has a case.
+
+        ``solutions`` returns the whole solutions, ``told_apart`` only their keys and kinds.
+        """
         ledger = self._ledger()
         steps = Trajectory([Step(action="go to the sink")])
         new = [self._case(query="a"), self._case(query="b"), self._case(query="c", solution=steps)]
@@ -142,7 +148,7 @@ class LedgerEpisodesContract(LedgerMaterial):
     """Episodes: reading them, how their runs ended, and closing them without a label."""
 
     def test_an_episode_is_read_as_it_stands(self) -> None:
-        """An episode has the metadata that its recalls gave."""
+        """``one`` returns an episode with what its recalls recorded, such as the metadata and the number of recalls."""
         ledger = self._ledger()
         ledger.record(self._recall("e1", thread="t", metadata={"user": "ann"}, arm="holdout", holdout=0.5, at=3.0))
         ledger.record(self._recall("e1", query="again"))
@@ -155,14 +161,14 @@ class LedgerEpisodesContract(LedgerMaterial):
         assert (ledger.episodes.opened_at("e1"), ledger.episodes.opened_at("nobody")) == (3.0, None)
 
     def test_the_moment_at_which_an_episode_was_opened_is_kept_exactly(self) -> None:
-        """The moment of opening is part of what a ticket is signed for."""
+        """The time at which an episode was opened is stored without rounding, since a ticket is signed for it."""
         ledger = self._ledger()
         for number, moment in enumerate((1764147956.1234567, 1764147956.1234569, 0.1 + 0.2, 2.0**31 + 1e-6)):
             ledger.record(self._recall(f"e{number}", at=moment))
             assert ledger.episodes.opened_at(f"e{number}") == moment
 
     def test_episodes_are_listed_oldest_first(self) -> None:
-        """They can be filtered by namespace, status, time of opening, and source of the reward."""
+        """``listed`` lists episodes oldest first, filtered by namespace, status, time of opening, and source of the reward."""
         ledger = self._ledger()
         other = ledger.namespace("other", create=True)
         assert other is not None
@@ -194,7 +200,7 @@ class LedgerEpisodesContract(LedgerMaterial):
         assert [one.id for _, one in ledger.episodes.page(1, 9, source="agent")] == ["e4"]
 
     def test_the_newest_episode_of_a_thread(self) -> None:
-        """Only episodes of the same namespace count."""
+        """``latest`` returns the newest episode of a thread in one namespace; None if there is none."""
         ledger = self._ledger()
         for episode in ("e1", "e2"):
             ledger.record(self._recall(episode, thread="t"))
@@ -205,7 +211,7 @@ class LedgerEpisodesContract(LedgerMaterial):
         assert ledger.episodes.latest(2, "t") is ledger.episodes.latest(1, "nobody's") is None
 
     def test_how_a_run_ended_is_noted_while_its_episode_is_open(self) -> None:
-        """The noted solution is used when the episode is settled without another one."""
+        """``finish`` notes how the run of an open episode ended; its solution is used if the reward brings no other."""
         ledger = self._ledger()
         ledger.record(self._recall("e1"))
         assert ledger.episodes.finish("e1", 1, "interrupted", None)
@@ -219,7 +225,7 @@ class LedgerEpisodesContract(LedgerMaterial):
         assert not ledger.episodes.finish("e1", 1, "error", None)
 
     def test_an_episode_closes_once(self) -> None:
-        """The episode is closed without a label, and the log has one entry for the closing."""
+        """``close`` closes an open episode without a label; a second call does nothing, and the log has one entry."""
         ledger = self._ledger()
         ledger.record(self._recall("e1"))
         key, before = ledger.unsettled("e1", 1).key, ledger.head()
@@ -231,7 +237,7 @@ class LedgerEpisodesContract(LedgerMaterial):
         assert [(change.closes, change.ref) for change in ledger.tail(before)] == [(True, key)]
 
     def test_an_episode_is_closed_by_the_recall_that_opened_it(self) -> None:
-        """Another recall of the episode does not close it; once its run has ended, not even the first recall does."""
+        """``close_opened_by`` closes an episode only for the recall that opened it, and only before its run has ended."""
         ledger = self._ledger()
         first, second = (ledger.record(self._recall("e1")) for _ in range(2))
         ledger.episodes.close_opened_by(second)
@@ -247,7 +253,7 @@ class LedgerEpisodesContract(LedgerMaterial):
         assert [one.status for one in [ledger.episodes.one("e2")] if one] == ["open"]
 
     def test_a_report_is_taken_back_where_that_is_asked_for(self) -> None:
-        """Only an agent's own report can be withdrawn; a reward from another source stays."""
+        """With ``reported=True``, ``close`` withdraws an agent's own report; a reward from another source stays."""
         ledger = self._ledger()
         for episode, source in (("e1", "agent"), ("e2", "host")):
             ledger.record(self._recall(episode))
@@ -260,7 +266,10 @@ class LedgerEpisodesContract(LedgerMaterial):
         assert (found.status, found.reward) == ("expired", None)
 
     def test_only_so_much_waits_for_somebodys_word(self) -> None:
-        """If the reports of agents that wait for confirmation would exceed the limit, the new one is refused."""
+        """``check_room`` refuses a report of an agent if the reports that wait for confirmation would exceed the limit.
+
+        The limit is ``MOST_REPORTED_BYTES`` for each namespace.
+        """
         ledger = self._ledger()
         ledger.episodes.check_room(1, 1_000)
         self._refused(QuotaExceeded, lambda: ledger.episodes.check_room(1, MOST_REPORTED_BYTES + 1))

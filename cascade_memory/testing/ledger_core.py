@@ -26,7 +26,7 @@ class LedgerCoreContract(LedgerRewards, LedgerFilters):
         assert ledger.namespaces() == {"default": 1, "other": number}
 
     def test_the_first_write_notes_the_embedder_and_others_are_refused(self) -> None:
-        """Vectors of two embedders must not be mixed."""
+        """After the first write, a process with another embedder gets an error, since their vectors must not be mixed."""
         ledger = self._ledger()
         ledger.bind("one")
         assert ledger.facts.get("embedder") is None
@@ -40,7 +40,10 @@ class LedgerCoreContract(LedgerRewards, LedgerFilters):
         assert ledger.facts.get("embedder") == "one"
 
     def test_a_ledger_that_is_gone_takes_nothing_more(self) -> None:
-        """A write would be lost if the file was deleted or replaced. A ledger without a file skips this test."""
+        """If the file was moved, deleted or replaced, a write raises ``StoreError``, since it would be lost.
+
+        A ledger without a file skips this test.
+        """
         ledger = self._ledger()
         ledger.check()
         ledger.check(log=False)
@@ -52,7 +55,10 @@ class LedgerCoreContract(LedgerRewards, LedgerFilters):
             self._refused(StoreError, lambda: ledger.cases.add([self._case()]))
 
     def test_a_ledger_that_cannot_be_written_is_read(self) -> None:
-        """``read_only`` gives the reason. Skipped if the subclass cannot make such a ledger."""
+        """A ledger that cannot be written can be read, and ``read_only`` says why it cannot be written.
+
+        The test is skipped if the subclass cannot make such a ledger.
+        """
         ledger = self.unwritable()
         if ledger is not None:
             assert ledger.read_only
@@ -72,7 +78,7 @@ class LedgerCoreContract(LedgerRewards, LedgerFilters):
     # -- the log -----------------------------------------------------------------------------------------------------
 
     def test_the_log_tells_what_happened_in_order(self) -> None:
-        """A reader of the log misses no change."""
+        """``tail`` returns the entries of the log after a line, in the order in which the changes happened."""
         ledger = self._ledger()
         start = ledger.head()
         ledger.cases.add([self._case()])
@@ -93,14 +99,14 @@ class LedgerCoreContract(LedgerRewards, LedgerFilters):
     # -- recall ------------------------------------------------------------------------------------------------------
 
     def test_the_newest_cases_come_in_order_of_age(self) -> None:
-        """Only cases of one namespace are returned."""
+        """``newest`` returns the keys of the newest cases of one namespace, oldest first."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query=name, solution=name) for name in "abc"])
         assert ledger.newest(1, 2).tolist() == ledger.scan(1, 0, 10).keys[1:].tolist()
         assert ledger.newest(7, 2).tolist() == []
 
     def test_cases_are_scanned_page_by_page(self) -> None:
-        """No case is returned twice or left out, and none beyond the last key that was asked for."""
+        """``scan`` returns each case once, page by page, and none with a key above ``until``."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query=name) for name in "abcde"])
         first = ledger.scan(1, 0, 2)
@@ -111,7 +117,7 @@ class LedgerCoreContract(LedgerRewards, LedgerFilters):
         assert len(ledger.scan(1, int(rest.keys[-1]), 10)) == len(ledger.scan(2, 0, 10)) == 0
 
     def test_candidates_say_what_choosing_needs(self) -> None:
-        """Removed cases are left out; so are, if that is asked for, cases that were not verified recently."""
+        """``candidates`` leaves out removed cases and, with ``verified_after``, cases last verified before that time."""
         ledger = self._ledger()
         first, _, _ = ledger.cases.add(
             [
@@ -140,7 +146,7 @@ class LedgerCoreContract(LedgerRewards, LedgerFilters):
         assert ledger.insight.recalls(1) == 2
 
     def test_a_recall_that_waited_does_not_bring_back_what_was_forgotten(self) -> None:
-        """If one of its candidates was forgotten meanwhile, it is refused, and its episode is not opened.
+        """A recall is refused if one of its candidates was forgotten since it was made; its episode is not opened.
 
         A recall that was made after the deletion is recorded.
         """

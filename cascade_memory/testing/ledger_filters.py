@@ -17,10 +17,10 @@ def _nested(depth: int) -> dict[str, Any]:
 
 
 class LedgerFilters(LedgerMaterial):
-    """Finding cases by Chroma's operators on metadata; as there, ``$ne`` and ``$nin`` also match cases without the key."""
+    """Tests of Chroma's operators on metadata; as in Chroma, ``$ne`` and ``$nin`` also match cases without the key."""
 
     def _finder(self, *fields: Mapping[str, Any]) -> Callable[[object], list[int]]:
-        """Store one case for each of these metadata; return a function that says which of them match a filter."""
+        """Store one case for each of these metadata; return a function that lists the places of those that match."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query=f"q{i}", metadata=field) for i, field in enumerate(fields)])
         keys = self._keys(ledger)
@@ -86,7 +86,7 @@ class LedgerFilters(LedgerMaterial):
         assert found({"v": ""}) == [5]
 
     def test_a_list_matches_by_any_of_its_values(self) -> None:
-        """So $ne and $nin match only lists that have none of the values."""
+        """A list matches if one of its values matches; ``$ne`` and ``$nin`` match only lists that have none of the values."""
         found = self._finder({"tags": ["x", "y"]}, {"tags": ["y"]}, {"tags": "x"}, {})
         assert found({"tags": "y"}) == [0, 1]
         assert found({"tags": {"$in": ["x", "z"]}}) == [0, 2]

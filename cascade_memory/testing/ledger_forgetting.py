@@ -14,7 +14,7 @@ class LedgerForgettingContract(LedgerMaterial):
     """Everything that is named is forgotten completely, and nothing else is."""
 
     def test_forgetting_a_case_forgets_the_episode_that_made_it(self) -> None:
-        """The episode is forgotten too, since its query has the same content as the case."""
+        """To forget a case also forgets the episode that it came from, since the episode's query has the same content."""
         ledger = self._ledger()
         ledger.record(self._recall("e1"))
         ledger.settle(self._settlement("e1", 1.0, self._case(episode_id="e1")))
@@ -23,7 +23,10 @@ class LedgerForgettingContract(LedgerMaterial):
         assert ledger.lessons.history(1, 10) == []
 
     def test_no_recall_names_a_case_that_is_forgotten(self) -> None:
-        """Each recall that named the case is marked, since its probabilities are no longer complete."""
+        """A forgotten case is removed from each recall that had it as a candidate, and the recall is marked.
+
+        The mark says that the probabilities of the recall are no longer complete.
+        """
         ledger = self._ledger()
         ledger.cases.add([self._case(query="a"), self._case(query="b")])
         gone, stays = self._keys(ledger)
@@ -66,7 +69,7 @@ class LedgerForgettingContract(LedgerMaterial):
         assert self._keys(ledger) == [shown]
 
     def test_a_namespace_goes_as_a_whole_and_keeps_its_number(self) -> None:
-        """Other namespaces stay as they are."""
+        """``forget_namespace`` empties a namespace and keeps its number; other namespaces stay as they are."""
         ledger = self._filled()
         other = ledger.namespace("other", create=True)
         assert other is not None
@@ -78,7 +81,10 @@ class LedgerForgettingContract(LedgerMaterial):
         assert ledger.cases.count(None) == ledger.cases.count(other) == 1
 
     def test_a_name_goes_with_the_last_of_its_namespace_and_its_number_is_never_given_again(self) -> None:
-        """A process that still has the number can store nothing under it; if the name is used again, it gets another number."""
+        """A process that still has the number of a forgotten namespace can store nothing under this number.
+
+        If the name of the namespace is used again, it gets another number.
+        """
         ledger = self._filled()
         number = ledger.namespace("ann", create=True)
         assert number is not None
@@ -101,7 +107,7 @@ class LedgerForgettingContract(LedgerMaterial):
         assert ledger.cases.count(1) == 3
 
     def test_no_byte_stays_of_what_is_scrubbed(self) -> None:
-        """Queries of searches are scrubbed as well; the log has an entry for the purge."""
+        """After ``scrub``, no file has a byte of what was forgotten, nor the query of a search; the log has an entry."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="a secret"), self._case(query="no harm")])
         secret, harmless = self._keys(ledger)
@@ -120,10 +126,10 @@ class LedgerForgettingContract(LedgerMaterial):
 
 
 class LedgerExpiryContract(LedgerMaterial):
-    """Cases that were not verified for a long time are set aside for a while."""
+    """Tests of cases that were not verified for a long time: they expire, and can be brought back for a while."""
 
     def test_what_is_set_aside_comes_back_or_goes(self) -> None:
-        """A case comes back with its id and a new key, as if it had just been verified."""
+        """An expired case can be brought back for a while, with its id and a new key, as if it had just been verified."""
         ledger = self._ledger()
         old, older = ledger.cases.add([self._case(query="old"), self._case(query="older")])
         keys = dict(zip((old, older), self._keys(ledger), strict=True))
@@ -151,7 +157,7 @@ class LedgerExpiryContract(LedgerMaterial):
         assert ledger.cases.count(1) == 2
 
     def test_what_is_set_aside_can_be_forgotten(self) -> None:
-        """A case that was set aside can be forgotten like any other case."""
+        """An expired case that is kept for a while can be forgotten like any other case."""
         ledger = self._ledger()
         (case_id,) = ledger.cases.add([self._case(metadata={"user": "ann"})])
         self.wait(1.1 * self.TTL)

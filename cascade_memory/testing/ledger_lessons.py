@@ -15,7 +15,7 @@ class LedgerLessonsContract(LedgerMaterial):
     """The outcomes from which policies learn."""
 
     def test_recalls_of_an_episode_share_its_credit(self) -> None:
-        """If there are two recalls, each gets one half."""
+        """The recalls of an episode share the weight of its outcome: of two recalls, each gets one half."""
         ledger = self._ledger()
         first = ledger.record(self._recall("e1"))
         second = ledger.record(self._recall("e1", query="again"))
@@ -57,7 +57,7 @@ class LedgerLessonsContract(LedgerMaterial):
         assert weights == [(0.5, 1.0), (0.5, 1.0), (0.25, 0.5), (0.25, 0.5)]
 
     def test_history_is_told_oldest_first_and_ends_where_it_is_asked_to(self) -> None:
-        """The history can be that of one namespace or of all."""
+        """``history`` returns the newest outcomes of one namespace or of all, oldest first, up to the outcome ``until``."""
         ledger = self._ledger()
         other = ledger.namespace("other", create=True)
         assert other is not None
@@ -75,7 +75,7 @@ class LedgerLessonsContract(LedgerMaterial):
         assert rewards_of(None, 2, until=outcomes[2]) == [1.0, 2.0]
 
     def test_the_last_outcome_is_known_when_it_was_forgotten(self) -> None:
-        """The key of a forgotten outcome is never used again."""
+        """``last_outcome`` returns the key of the last outcome even if it was forgotten; no key is used again."""
         ledger = self._ledger()
         assert ledger.lessons.last_outcome() == 0
         for episode in ("e1", "e2"):
@@ -89,7 +89,10 @@ class LedgerLessonsContract(LedgerMaterial):
         assert ledger.lessons.last_outcome() > last
 
     def test_a_recall_says_what_was_asked_and_what_was_offered(self) -> None:
-        """A recall without a query of its own has that of its episode. Encoders train on pairs of a query and a candidate."""
+        """``asked`` returns the query and the candidates of a recall; the training of an encoder takes its pairs from them.
+
+        A recall without its own query has that of the episode.
+        """
         ledger = self._ledger()
         ledger.cases.add([self._case(query="a"), self._case(query="b", solution="t")])
         keys = tuple(self._keys(ledger))
@@ -103,7 +106,7 @@ class LedgerLessonsContract(LedgerMaterial):
         assert ledger.lessons.asked(10_000) is None
 
     def test_whoever_learned_knows_whether_anything_was_taken_back_since(self) -> None:
-        """``took_back`` covers the outcomes of this namespace that were replaced, forgotten or purged."""
+        """``took_back`` says whether outcomes of a namespace were replaced, forgotten or purged since a line of the log."""
         ledger = self._ledger()
         ledger.record(self._recall("e1"))
         ledger.settle(self._settlement("e1", 1.0))
@@ -122,7 +125,7 @@ class LedgerLessonsContract(LedgerMaterial):
         assert ledger.lessons.took_back(1, since)
 
     def test_votes_are_the_recalls_in_which_something_was_verified(self) -> None:
-        """Each vote has the similarity of its candidates, and how far they agreed with the verified solution."""
+        """``votes`` returns the recalls with a verified solution: candidates, similarity, and how far each agreed."""
         ledger = self._ledger()
         numbers = np.zeros((2, 6), np.float32)
         numbers[:, Column.SIMILARITY] = [0.75, 0.5]
@@ -135,9 +138,9 @@ class LedgerLessonsContract(LedgerMaterial):
         assert ledger.lessons.votes(1, 1) == ledger.lessons.votes(2, 10) == []
 
     def test_a_success_says_from_which_shown_solution_it_was_made(self) -> None:
-        """A solution was made from the shown one that is most like it.
+        """``descent`` says from which shown solution a new solution was made: from the one that is most like it.
 
-        Nothing is said of a solution that is unlike all shown ones, or that was stored before.
+        It is None if the new solution is unlike all shown ones, or if it was stored before.
         """
         ledger = self._ledger()
         ledger.cases.add([self._case(query="a", solution="open the door, go in, take the red cup")])
@@ -164,7 +167,10 @@ class LedgerLessonsContract(LedgerMaterial):
         assert lesson("open the door, go in, take the red cup").descent is None  # the shown solution itself
 
     def test_names_that_the_tasks_give_do_not_count_when_a_solution_was_made_from_another(self) -> None:
-        """A short solution is mostly names: whoever adapts it replaces them by those of the new task."""
+        """A solution counts as made from another one if the two differ only in names that their tasks give.
+
+        A short solution is mostly such names: whoever adapts it replaces them by those of the new task.
+        """
         ledger = self._ledger()
         ledger.cases.add([self._case(query="printer-7 jams", solution="restart printer-7, then clean printer-7")])
         (shown,) = self._keys(ledger)
@@ -178,7 +184,10 @@ class LedgerLessonsContract(LedgerMaterial):
             assert (lesson.descent is not None) == made
 
     def test_what_nobody_learns_from_any_more_keeps_what_was_shown(self) -> None:
-        """Compaction takes a few episodes at a time. Older recalls keep the shown case, the last ones all their candidates."""
+        """``compact`` reduces the candidates of older recalls to the shown case, a few episodes at a time.
+
+        The newest recalls keep all their candidates.
+        """
         ledger = self._ledger()
         recalls: list[int] = []
         for number in range(4):
@@ -196,7 +205,7 @@ class LedgerInsightContract(LedgerMaterial):
     """Counts of what a ledger holds, and the results of its episodes."""
 
     def test_everything_is_counted(self) -> None:
-        """Counts are per namespace, or for all namespaces together."""
+        """``counts`` counts what one namespace holds, or what all namespaces hold together."""
         ledger = self._filled()
         counts = ledger.insight.counts(1)
         assert counts == {
@@ -224,7 +233,7 @@ class LedgerInsightContract(LedgerMaterial):
         assert (ledger.insight.counts(1), ledger.insight.counts(None)["cases"]) == (counts, 4)
 
     def test_rewards_say_whether_a_case_was_shown(self) -> None:
-        """Rewards that were not withdrawn are returned, oldest first."""
+        """``rewards`` returns the rewards that were not withdrawn, oldest first, each with whether a case was shown."""
         ledger = self._ledger()
         ledger.record(self._recall("e1", candidates=(5,)))
         ledger.record(self._recall("e2"))
@@ -235,7 +244,10 @@ class LedgerInsightContract(LedgerMaterial):
         assert ledger.insight.rewards(2) == []
 
     def test_a_judged_episode_says_how_its_choice_was_made(self) -> None:
-        """It has the arm and its probability, what a shadow would have shown, and the outcome with the shadow's features."""
+        """``judged`` returns the arm of an episode, its probability, and what a shadow ranker would have shown.
+
+        With ``shadow``, ``history`` returns the outcome with the features that the shadow uses.
+        """
         ledger = self._ledger()
         ledger.cases.add([self._case(query=f"q{i}") for i in range(2)])
         keys = tuple(self._keys(ledger))

@@ -35,7 +35,7 @@ class LedgerMaintenanceContract(LedgerMaterial):
         assert list(ledger.archive.dump()) == before
 
     def test_what_belongs_to_nothing_goes_alone(self) -> None:
-        """Only orphaned rows are removed. Skipped if a ledger cannot have any."""
+        """``remove_orphans`` removes orphaned rows (rows that belong to nothing any more), and no others."""
         ledger = self._filled()
         before, torn = list(ledger.archive.dump()), self.tear(ledger)
         assert sum(ledger.maintenance.orphans().values()) == torn
@@ -44,7 +44,7 @@ class LedgerMaintenanceContract(LedgerMaterial):
         assert list(ledger.archive.dump()) == before
 
     def test_what_cannot_be_read_is_found_and_mended(self) -> None:
-        """An unreadable note about a mirror is removed; no case is removed for that."""
+        """``faults`` finds an unreadable note about a mirror, and ``mend`` removes it; no case is removed for that."""
         ledger = self._filled()
         ledger.facts.set("mirror", "no note")
         ledger.facts.set("mirror:elsewhere", "nor this")
@@ -56,7 +56,7 @@ class LedgerMaintenanceContract(LedgerMaterial):
         assert ledger.cases.count(None) == 3
 
     def test_times_that_lie_ahead_are_brought_back(self) -> None:
-        """Times after the given moment are set to that moment; other times stay as they are."""
+        """``bring_back`` sets times after the given moment to that moment; other times stay as they are."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="a", created_at=100.0), self._case(query="b", created_at=2_000.0)])
         ledger.record(self._recall("e1", at=3_000.0))
@@ -67,7 +67,7 @@ class LedgerMaintenanceContract(LedgerMaterial):
         assert [case.created_at for case, _ in ledger.cases.after(0, 10)] == [100.0, 1_000.0]
 
     def test_episodes_that_stay_open_are_counted(self) -> None:
-        """Only episodes that began before the given time count."""
+        """``open_before`` counts the open episodes that began before the given time."""
         ledger = self._ledger()
         for number in range(3):
             ledger.record(self._recall(f"e{number}", at=float(number)))
@@ -75,7 +75,7 @@ class LedgerMaintenanceContract(LedgerMaterial):
         assert [ledger.maintenance.open_before(moment) for moment in (1.0, 2.0, 3.0)] == [0, 1, 2]
 
     def test_vectors_of_another_length_are_counted(self) -> None:
-        """The vectors of cases and of episodes are counted."""
+        """``odd_vectors`` counts the vectors of cases and episodes that do not have the given length."""
         ledger = self._ledger()
         ledger.cases.add([self._case()])
         ledger.record(self._recall("e1"))
@@ -83,7 +83,10 @@ class LedgerMaintenanceContract(LedgerMaterial):
         assert ledger.maintenance.odd_vectors(len(VECTOR) + 1) == 2
 
     def test_every_vector_is_replaced_or_none(self) -> None:
-        """After a replacement, a process that has the folder open with the old embedder gets an error."""
+        """If ``replace_vectors`` fails, every vector stays as it was.
+
+        After a replacement, a process that has the folder open with the old embedder gets an error.
+        """
         ledger = self._ledger()
         ledger.bind("one")
         ledger.cases.add([self._case(query="a"), self._case(query="b")])
@@ -107,10 +110,10 @@ class LedgerMaintenanceContract(LedgerMaterial):
 
 
 class LedgerFactsContract(LedgerMaterial):
-    """Small facts about the folder, by name."""
+    """Tests of facts: small values about the folder, each with a name."""
 
     def test_a_fact_is_what_it_was_set_to_last(self) -> None:
-        """Facts are also found by the beginning of their names."""
+        """``get`` returns the last value of a fact; ``names`` finds facts by the beginning of their names."""
         ledger = self._ledger()
         assert ledger.facts.get("mirror:a") is None
         for name, value in (("mirror:a", "1"), ("mirror:b", "2"), ("other", "3"), ("mirror:a", "4")):
@@ -151,7 +154,7 @@ class LedgerArchiveContract(LedgerMaterial):
         assert other.maintenance.faults(10) == []
 
     def test_a_record_that_cannot_be_keeps_all_others_out(self) -> None:
-        """Either all records are loaded or none."""
+        """If ``load`` refuses one record, it loads none of the others."""
         ledger, other = self._filled(), self.make()
         records = [*ledger.archive.dump(), {"kind": "rumour", "namespace": "default"}]
         self._refused(InvalidInput, lambda: other.archive.load(records, len(VECTOR), str))

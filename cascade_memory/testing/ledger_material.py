@@ -32,11 +32,11 @@ class LedgerMaterial:
         return 0
 
     def wait(self, seconds: float) -> None:
-        """Let this much running time pass."""
+        """Wait until the ledger's running time (see ``facts.running``) has grown by this many seconds."""
         time.sleep(seconds)
 
     def now(self) -> float:
-        """Return the time on the clock by which the ledger says when a case was set aside."""
+        """Return the present time by the clock with which the ledger dates expired and evicted cases."""
         return time.time()
 
     def unwritable(self) -> Ledger | None:

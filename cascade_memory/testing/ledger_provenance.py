@@ -103,7 +103,7 @@ class LedgerProvenanceContract(LedgerMaterial):
         assert (found.trust, found.actor, found.channel) == (4, "bob", "cli")
 
     def test_candidates_of_a_trusted_kind(self) -> None:
-        """Cases below the wanted trust are missing, as if they were deleted."""
+        """``candidates`` and ``trusted`` leave out cases below the wanted trust, as if these were deleted."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query=source, source=source) for source in ("agent", "user", "judge", "human")])
         keys = ledger.newest(1, 10)
@@ -114,7 +114,7 @@ class LedgerProvenanceContract(LedgerMaterial):
         assert ledger.trusted(2, 0).tolist() == []
 
     def test_cases_and_episodes_by_source_and_time(self) -> None:
-        """Only the wanted cases and episodes are read, page by page and in both directions."""
+        """Cases and episodes can be read by actor, channel and time, page by page and in both directions."""
         ledger = self._ledger()
         many = [self._case(query=f"{i}", created_at=float(i), **(_ANN if i % 2 else _BOB)) for i in range(6)]
         ledger.cases.add(many)
@@ -131,7 +131,7 @@ class LedgerProvenanceContract(LedgerMaterial):
         assert [one.id for _, one in ledger.episodes.page(1, 9, status="open", wanted=Wanted(since=2.0))] == ["e2"]
 
     def test_a_row_for_each_source(self) -> None:
-        """If no reporter of an outcome is named, the outcome belongs to the actor who asked."""
+        """``sources`` has a row for each source; an outcome without a named reporter counts for the actor who asked."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="added", created_at=1.0, **_BOB)])
         (key,) = self._keys(ledger)
@@ -146,7 +146,7 @@ class LedgerProvenanceContract(LedgerMaterial):
         assert ledger.provenance.sources(2) == []
 
     def test_what_came_and_what_went(self) -> None:
-        """Of a case that was set aside, the ledger still knows who made it."""
+        """``came`` lists the stored cases of a source, and ``went`` its expired ones, with the actor who made them."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="goes", source="user", **_ANN)])
         self.wait(1.1 * self.TTL)
@@ -182,7 +182,7 @@ class LedgerProvenanceContract(LedgerMaterial):
         assert [entry.actor for _, entry in other.actions.page(1, 9)] == ["bob", "eve"]
 
     def test_the_audit_log_is_a_chain(self) -> None:
-        """Each entry fits the entry before it; deleting a note does not break the chain."""
+        """Each entry of the audit log has a digest that fits the entry before it; deleting a note breaks no digest."""
         ledger = self._ledger()
         assert ledger.maintenance.audit_log() == (True, "no entry has a digest")
         (case_id,) = ledger.cases.add([self._case()], NewAction(kind="add", actor="ann"))

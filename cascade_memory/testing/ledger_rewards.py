@@ -14,7 +14,7 @@ from cascade_memory.testing.ledger_material import VECTOR, LedgerMaterial
 
 
 class _Unreadable:
-    """Labels that fail when they are read."""
+    """Stands for labels (how far the candidates agree with the verified solution), and raises when they are read."""
 
     def __getattr__(self, name: str) -> Any:
         raise RuntimeError("the labels cannot be read")
@@ -72,7 +72,7 @@ class LedgerRewards(LedgerMaterial):
         assert ledger.insight.counts(1)["rewards"] == 1
 
     def test_overwriting_takes_back_the_case_and_the_labels(self) -> None:
-        """The result is the same as if the first outcome had never existed."""
+        """With ``overwrite``, the case and the labels of the first outcome are removed, as if it had never existed."""
         ledger = self._ledger()
         recall = ledger.record(self._recall("e1"))
         labels = {recall: np.zeros(0, np.float32)}
@@ -93,7 +93,7 @@ class LedgerRewards(LedgerMaterial):
         assert ledger.insight.rewards(1) == [(0.0, False)]
 
     def test_only_what_was_seen_is_confirmed(self) -> None:
-        """If the content of the episode has changed meanwhile, nothing is confirmed."""
+        """``settle`` refuses a confirmation if the content of the episode is not what was seen (``confirms``)."""
         ledger = self._ledger()
         ledger.record(self._recall("e1"))
         seen = ledger.episodes.one("e1")
@@ -114,9 +114,9 @@ class LedgerRewards(LedgerMaterial):
         assert ledger.lessons.history(1, 10) == []
 
     def test_what_an_actor_reports_beyond_a_cap_teaches_nothing(self) -> None:
-        """An outcome beyond the cap is stored without a case and not counted for the shown cases.
+        """An outcome beyond ``cap`` (the largest number that is learned from) is stored, but makes no case and teaches nothing.
 
-        The cap holds for one actor, one source and one hour.
+        The cap holds for one actor, one source and one hour. The outcome is not counted for the shown cases.
         """
         ledger = self._ledger()
         ledger.cases.add([self._case(query="old")])
@@ -164,7 +164,7 @@ class LedgerRewards(LedgerMaterial):
         self._refused(AlreadyRewarded, lambda: ledger.settle(self._settlement("e1", 0.5, self._case(query="other"))))
 
     def test_the_same_value_again_with_another_solution_changes_nothing(self) -> None:
-        """The first solution stays, and its case is named in the answer."""
+        """If the same value comes again with another solution, the first solution stays, and ``settle`` returns its case."""
         ledger = self._ledger()
         ledger.record(self._recall("e1"))
         first = ledger.settle(self._settlement("e1", 1.0, self._case(episode_id="e1")))
@@ -177,7 +177,7 @@ class LedgerRewards(LedgerMaterial):
         assert (episode.solution, ledger.cases.count(1)) == ("s", 1)
 
     def test_overwriting_with_the_same_value_replaces_the_solution(self) -> None:
-        """The case of the first solution goes, that of the second one comes, and the shown case is counted once."""
+        """The case of the first solution is removed, that of the second one is stored, and the shown case is counted once."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="shown")])
         (key,) = self._keys(ledger)
@@ -197,7 +197,10 @@ class LedgerRewards(LedgerMaterial):
         assert ledger.lessons.took_back(1, since)
 
     def test_what_was_not_to_be_learned_from_may_be_given_again_to_be_learned_from(self) -> None:
-        """A second call with ``learns=True`` needs no ``overwrite``; a later one with ``learns=False`` changes nothing."""
+        """An outcome with ``learns=False`` is learned from after a second call with ``learns=True``, without ``overwrite``.
+
+        A later call with ``learns=False`` changes nothing.
+        """
         ledger = self._ledger()
         ledger.record(self._recall("e1"))
         ledger.settle(self._settlement("e1", 1.0, learns=False))
@@ -207,7 +210,10 @@ class LedgerRewards(LedgerMaterial):
         assert [one.reward for one in ledger.lessons.history(1, 10)] == [1.0]
 
     def test_metadata_that_were_given_once_go_on_to_the_case(self) -> None:
-        """A later outcome without metadata keeps those of the first; otherwise its case could not be found to be forgotten."""
+        """A later outcome without metadata keeps those of the first.
+
+        Otherwise its case could not be found by these metadata in order to forget it.
+        """
         ledger = self._ledger()
         ledger.record(self._recall("e1", metadata={"team": "blue"}))
         ledger.settle(self._settlement("e1", 1.0, metadata={"user": "ann"}))
@@ -220,7 +226,10 @@ class LedgerRewards(LedgerMaterial):
     # -- what was forgotten meanwhile --------------------------------------------------------------------------------
 
     def test_labels_that_no_longer_fit_are_dropped_and_the_reward_counts(self) -> None:
-        """If a candidate was forgotten after the labels were made, they would be read as labels of other candidates."""
+        """Labels that were made before a candidate was forgotten are dropped, and the reward still counts.
+
+        The labels would be read as those of other candidates.
+        """
         ledger = self._ledger()
         ledger.cases.add([self._case(query="a"), self._case(query="b", solution="t")])
         gone, stays = self._keys(ledger)
@@ -235,7 +244,7 @@ class LedgerRewards(LedgerMaterial):
         assert (second.key, second.agreement.tolist()) == (whole, [0.5])
 
     def test_labels_of_a_recall_that_is_gone_are_dropped_too(self) -> None:
-        """Labels of a recall that no longer exists are no reason to refuse the reward."""
+        """Labels of a recall that no longer exists are dropped, and the reward still counts."""
         ledger = self._ledger()
         recall = ledger.record(self._recall("e1"))
         labels = {recall + 1_000: np.array([1.0], np.float32)}
@@ -254,7 +263,7 @@ class LedgerRewards(LedgerMaterial):
     # -- all or nothing ----------------------------------------------------------------------------------------------
 
     def _failing(self, ledger: Ledger) -> dict[str, Callable[[float, bool], object]]:
-        """Return ways to settle the episode e1 that fail halfway."""
+        """Return functions, by name, that begin to settle the episode e1 and fail halfway."""
         (taken,) = ledger.cases.by_key(self._keys(ledger)[:1]).values()
         (recall,) = ledger.lessons.recalls_of(ledger.unsettled("e1", 1).key)
         unreadable: Any = _Unreadable()
@@ -271,7 +280,7 @@ class LedgerRewards(LedgerMaterial):
         return {"an id that is taken": with_a_taken_id, "labels that cannot be read": with_unreadable_labels}
 
     def _stands(self, ledger: Ledger) -> object:
-        """Return all that settling can change."""
+        """Return everything in the ledger that settling can change, to compare it before and after."""
         episode, keys = ledger.episodes.one("e1"), self._keys(ledger)
         cases = [(case.id, case.query, case.copies, case.shown, case.succeeded) for case in ledger.cases.by_key(keys).values()]
         lessons = [
@@ -282,7 +291,7 @@ class LedgerRewards(LedgerMaterial):
         return state, keys, cases, lessons, ledger.insight.counts(None), ledger.head(), ledger.lessons.last_outcome()
 
     def test_settling_that_fails_halfway_leaves_nothing_behind(self) -> None:
-        """No outcome, case or label is stored; the episode stays open, and can be settled afterwards."""
+        """If settling fails halfway, no outcome, case or label is stored; the episode stays open, and can be settled later."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="old")])
         ledger.record(self._recall("e1", candidates=(self._keys(ledger)[0],)))
@@ -294,7 +303,7 @@ class LedgerRewards(LedgerMaterial):
         assert ledger.settle(self._settlement("e1", 1.0, self._case(query="late"))).changed
 
     def test_overwriting_that_fails_halfway_leaves_the_first_outcome(self) -> None:
-        """The case and the labels of the first outcome stay, and the shown case keeps its count."""
+        """If overwriting fails halfway, the first outcome keeps its case and labels, and the shown case keeps its count."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query="old")])
         recall = ledger.record(self._recall("e1", candidates=(self._keys(ledger)[0],)))

@@ -17,7 +17,7 @@ class LedgerTokensContract(LedgerMaterial):
     """A token is redeemed once, in its time, and only in the ledger that signed it."""
 
     def test_the_key_is_made_once_and_stays_here(self) -> None:
-        """No export and no copy of the ledger holds the key."""
+        """The key that signs tokens is made once; no export and no copy of the ledger holds it."""
         ledger, other = self._filled(), self.make()
         key = ledger.facts.key()
         assert is_key(key)
@@ -33,7 +33,10 @@ class LedgerTokensContract(LedgerMaterial):
         assert ledger.facts.key() == key
 
     def test_running_time_does_not_go_back(self) -> None:
-        """The running time goes on from the first time that somebody asks for it."""
+        """The running time (see ``facts.running``) never becomes less.
+
+        It goes on from the first time that somebody asks for it.
+        """
         ledger = self._ledger()
         times = [ledger.facts.running() for _ in range(3)]
         assert times == sorted(times)
@@ -58,7 +61,7 @@ class LedgerTokensContract(LedgerMaterial):
         assert ledger.facts.redeem(token, "1.0", named="a ticket")
 
     def test_a_reward_redeems_its_ticket_with_all_else_or_not_at_all(self) -> None:
-        """A reward that is refused leaves its ticket as it was."""
+        """A ticket is redeemed together with its reward; if the reward is refused, the ticket can still be used."""
         ledger = self._ledger()
         ledger.record(self._recall("e1"))
         first, second = self._token(ledger, "first"), self._token(ledger, "second")

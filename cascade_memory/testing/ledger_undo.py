@@ -43,7 +43,7 @@ class LedgerEvictionContract(LedgerMaterial):
         assert ledger.cases.count(1) == 2
 
     def test_the_last_ones_are_kept_for_a_while(self) -> None:
-        """Above the limit, the case that was evicted first is deleted, of the actor who has most cases, stored or kept."""
+        """Above the limit, the actor with the most cases, stored or evicted, loses the case that was evicted first."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query=f"ann {i}", **_ANN) for i in range(3)])
         ledger.cases.add([self._case(query=f"mallory {i}", **_MALLORY) for i in range(4)])
@@ -56,7 +56,10 @@ class LedgerEvictionContract(LedgerMaterial):
         assert not ledger.expiry.keeps_any(1)
 
     def test_it_can_be_forgotten_and_stays_if_others_vouch_for_it(self) -> None:
-        """An evicted case that others vouch for has the metadata and the episode of the oldest verification left."""
+        """If one verification of an evicted case is forgotten, the case stays, with the oldest of the others as its source.
+
+        If the last verification is forgotten, so is the case.
+        """
         ledger = self._ledger()
         for user in ("ann", "bob"):
             ledger.record(self._recall(user, metadata={"user": user}))
@@ -73,7 +76,7 @@ class LedgerEvictionContract(LedgerMaterial):
         assert ledger.maintenance.orphans() == {}
 
     def test_the_same_pair_again_takes_its_place(self) -> None:
-        """If the pair of an evicted case is added again, the evicted case is deleted, so that no case exists twice."""
+        """If the query and solution of an evicted case are added again, the evicted case is deleted: no case exists twice."""
         ledger = self._ledger()
         ledger.cases.add([self._case()])
         ledger.cases.evict(self._keys(ledger), aside=5)
@@ -82,7 +85,10 @@ class LedgerEvictionContract(LedgerMaterial):
 
 
 class LedgerUndoContract(LedgerMaterial):
-    """What came from a source is deleted; cases that it displaced come back."""
+    """Tests of undoing a source: what came from the source is deleted; cases that it displaced come back.
+
+    A source is an actor, a channel, a span of time, or several of these together.
+    """
 
     def _done(self, ledger: Ledger, episode: str, query: str, asked: dict[str, Any], **options: Any) -> None:
         """Record an episode that an actor asked for, and its success."""
@@ -90,7 +96,7 @@ class LedgerUndoContract(LedgerMaterial):
         ledger.settle(self._settlement(episode, 1.0, self._case(query=query, episode_id=episode), **options))
 
     def _source_undone(self, ledger: Ledger, wanted: Wanted = _OF_MALLORY, **options: Any) -> Any:
-        """Undo a source, and check that the preview says the same and changes nothing."""
+        """Undo a source and return the result; check that the preview gives the same result and changes nothing."""
         before = ledger.head()
         would = ledger.forgetting.forget_source(1, wanted, NewAction(kind="forget"), window=10, preview=True, **options)
         assert ledger.head() == before
@@ -104,7 +110,10 @@ class LedgerUndoContract(LedgerMaterial):
         return found
 
     def test_what_a_source_asked_reported_and_added_goes(self) -> None:
-        """A case that another actor has verified as well stays, as a case of that actor."""
+        """To undo a source deletes what the source asked, reported and added.
+
+        A case that another actor has verified as well stays, as a case of that actor.
+        """
         ledger = self._ledger()
         self._done(ledger, "m1", "both", _MALLORY)
         self._done(ledger, "a1", "both", _ANN)
@@ -125,7 +134,7 @@ class LedgerUndoContract(LedgerMaterial):
         assert [entry.counts for _, entry in ledger.actions.page(1, 9)] == [{**undone.counts}]
 
     def test_a_span_of_time_and_a_door(self) -> None:
-        """A span of time and a channel can be combined; the moment ``until`` is not part of the span."""
+        """A source can be a span of time, a channel, or both; the moment ``until`` is not part of the span."""
         ledger = self._ledger()
         for i in range(6):
             ledger.cases.add([self._case(query=f"{i}", created_at=float(i), **(_MALLORY if i % 2 else _ANN))])
@@ -151,7 +160,7 @@ class LedgerUndoContract(LedgerMaterial):
         assert [one.reward for one in ledger.lessons.history(1, 10)] == [1.0]
 
     def test_what_a_named_person_judged_stays(self) -> None:
-        """A verdict stays if a named person vouches for it, whoever asked."""
+        """The verdict of a named person stays, even on an episode that the undone source asked for."""
         ledger = self._ledger()
         for episode in ("kept", "gone"):
             ledger.record(self._recall(episode, query=episode, **_MALLORY))
@@ -164,7 +173,10 @@ class LedgerUndoContract(LedgerMaterial):
         assert ledger.episodes.one("gone") is None
 
     def test_what_it_replaced_counts_again_as_it_was_prepared(self) -> None:
-        """A replaced outcome returns with its case and labels in the same transaction, whatever the source reported since."""
+        """An outcome that the undone source replaced returns with its case, prepared as ``again``, in the same transaction.
+
+        This holds however often the source has reported since.
+        """
         ledger = self._ledger()
         ledger.record(self._recall("a1", query="ann's", **_ANN))
         case = self._case(query="ann's", episode_id="a1")
@@ -198,7 +210,10 @@ class LedgerUndoContract(LedgerMaterial):
         assert [case.query for case in ledger.cases.by_key(self._keys(ledger)).values()] == ["hidden"]
 
     def test_what_made_room_comes_back(self) -> None:
-        """The most valuable evicted cases come back as they were; first, what the source did to their record is taken back."""
+        """When a source is undone, the most valuable of the cases that it displaced come back as they were.
+
+        Before their value is compared, what the source did to their record is taken back.
+        """
         ledger = self._ledger()
         queries = [("early", 1.0), ("dull", 0.1), ("bright", 0.9), ("good", 0.8)]
         ledger.cases.add([self._case(query=query, novelty=novelty, created_at=7.0, **_ANN) for query, novelty in queries])
@@ -219,7 +234,7 @@ class LedgerUndoContract(LedgerMaterial):
         assert list(back) == [bright, good]  # with their keys: what is logged of them counts again
 
     def test_without_a_limit_as_many_come_back_as_were_deleted(self) -> None:
-        """The namespace is then as full as it was before the source was undone."""
+        """Without ``max_cases``, as many evicted cases come back as cases of the undone source were deleted."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query=f"{i}", **_ANN) for i in range(4)])
         self.wait(0.01)
@@ -229,7 +244,10 @@ class LedgerUndoContract(LedgerMaterial):
         assert [one.query for one in ledger.cases.by_key(self._keys(ledger)).values()] == ["3"]
 
     def test_what_was_made_after_seeing_its_cases_is_named(self) -> None:
-        """A case made after seeing the source's cases, directly or through another, is named; a person's correction is not."""
+        """``made_after`` names the cases made after seeing the undone source's cases, directly or through another case.
+
+        The case of a person's correction is not named.
+        """
         ledger = self._ledger()
         self._done(ledger, "m1", "poison", _MALLORY)
         (poison,) = self._keys(ledger)

@@ -9,10 +9,10 @@ from cascade_memory.testing.ledger_material import VECTOR, LedgerMaterial
 
 
 class LedgerViewingContract(LedgerMaterial):
-    """What people look at, a page at a time."""
+    """Tests of what people view, a page at a time: cases, recalls and outcomes."""
 
     def test_cases_come_in_the_order_that_was_asked_for_page_by_page(self) -> None:
-        """Each page goes on after the last pair of the page before, and nothing comes twice."""
+        """``cases`` returns pages in the wanted order; each begins after the last entry of the page before, without repeats."""
         ledger = self._ledger()
         ledger.cases.add([self._case(query=f"q{number}", solution=f"s{number}") for number in range(5)])
         keys = self._keys(ledger)
@@ -34,7 +34,7 @@ class LedgerViewingContract(LedgerMaterial):
         self._refused(InvalidInput, lambda: ledger.viewing.cases(1, 2, sort="best"))
 
     def test_every_word_of_a_search_must_occur(self) -> None:
-        """ASCII capitals do not matter, and no character of a word is a wildcard."""
+        """A search finds the cases with every given word; ASCII capitals do not matter, and no character is a wildcard."""
         ledger = self._ledger()
         ledger.cases.add(
             [
@@ -94,7 +94,7 @@ class LedgerViewingContract(LedgerMaterial):
         assert ledger.viewing.recalls("nobody") == []
 
     def test_replaced_outcomes_are_part_of_the_history(self) -> None:
-        """Outcomes are read oldest first; a case knows the outcomes that ended in it."""
+        """``outcomes`` lists an episode's outcomes, replaced ones too; ``verifications`` returns those that verify a case."""
         ledger = self._filled()
         ledger.settle(self._settlement("e1", 0.25, overwrite=True))
         history = ledger.viewing.outcomes("e1")
@@ -106,7 +106,7 @@ class LedgerViewingContract(LedgerMaterial):
         assert (verified.episode_id, verified.case_id, verified.solution) == ("e3", second.id, "s")
 
     def test_the_episodes_that_were_shown_a_case_are_found_some_recalls_at_a_time(self) -> None:
-        """The episodes are read newest first."""
+        """``shown_in`` returns the episodes in which a case was shown, newest first, some recalls at a time."""
         ledger = self._filled()
         key = self._keys(ledger)[0]
         found, going_on = ledger.viewing.shown_in(1, key, 10)

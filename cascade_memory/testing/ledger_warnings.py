@@ -58,7 +58,11 @@ class _Warned(LedgerMaterial):
 
 
 class LedgerWarningsContract(_Warned):
-    """A failure is stored and deleted with its outcome; checks are counted; people's decisions count."""
+    """Tests of failures, of checks, and of people's decisions about warnings.
+
+    A failure is the step that is blamed for a failed episode; it is stored and deleted with the outcome. A check is a question
+    whether an action is a known mistake.
+    """
 
     def test_a_failure_is_read_as_it_was_written(self) -> None:
         """A failure has the vector of its episode and the actor who asked, and is trusted no more than what was shown."""
@@ -88,7 +92,7 @@ class LedgerWarningsContract(_Warned):
         assert ledger.warnings.failures(1, warning="unknown") == []
 
     def test_whom_nobody_trusts_blames_nothing(self) -> None:
-        """An outcome from which nothing is learned stores no failure; neither does one beyond the cap of its actor."""
+        """An outcome from which nothing is learned stores no failure; neither does one beyond its actor's limit (``cap``)."""
         ledger = self._ledger()
         self._blamed(ledger, "e1", source="agent", learns=False)
         self._blamed(ledger, "e2", actor="eve", cap=0)
@@ -97,7 +101,7 @@ class LedgerWarningsContract(_Warned):
     def test_it_goes_when_its_outcome_is_replaced(self) -> None:
         """A failure is replaced or deleted with its outcome.
 
-        What people decided about the warning stays as long as it has a failure; a model's advice does not.
+        A person's decision about a warning stays as long as the warning has a failure; a model's advice does not.
         """
         ledger = self._ledger()
         self._blamed(ledger, "e1")
@@ -115,7 +119,7 @@ class LedgerWarningsContract(_Warned):
         assert not any(entry.can_undo for entry in self._entries(ledger))
 
     def test_a_verdict_that_is_taken_back_gives_the_failure_back(self) -> None:
-        """If an older outcome counts again, so does the step that is blamed for it."""
+        """If a person's verdict is undone and an older outcome counts again, the failure of that outcome is stored again."""
         ledger = self._ledger()
         self._blamed(ledger, "e1")
         verdict = NewAction(kind="correct", actor="ann")
@@ -135,7 +139,7 @@ class LedgerWarningsContract(_Warned):
     def test_it_is_forgotten_with_its_episode(self) -> None:
         """A failure is forgotten with its episode, and so are checks and the advice and decisions that rest on the failure.
 
-        A receipt counts failures if there were any.
+        The counts of what was forgotten include the failures (``warnings``) if there were any.
         """
         ledger = self._ledger()
         for name, user in (("e1", "ann"), ("e2", "bob"), ("e3", "cid"), ("e4", "dan")):
@@ -164,7 +168,10 @@ class LedgerWarningsContract(_Warned):
         assert (self._failures(ledger), ledger.warnings.decisions(1), ledger.warnings.checks("e7")) == ([], {}, [])
 
     def test_what_others_reported_is_forgotten_with_them(self) -> None:
-        """If an outcome is forgotten with its reporter, the episode waits again, and nobody knows any more how it went."""
+        """If an outcome is forgotten with its reporter, its failure and the results of its checks go too.
+
+        The episode is open again, and can get another outcome.
+        """
         ledger = self._ledger()
         self._blamed(ledger, "e0")
         self._checked(ledger, "e1")
@@ -178,7 +185,7 @@ class LedgerWarningsContract(_Warned):
         assert ledger.warnings.tallies(1) == {"w": Tally(warned=1, warned_reward=1.0)}
 
     def test_what_worked_goes_with_the_case_that_says_so(self) -> None:
-        """What worked instead is blank while its case is hidden, and once it is forgotten; it stays if the case is evicted."""
+        """What worked instead is empty while its case is hidden or once it is forgotten, but stays if the case is evicted."""
         ledger = self._ledger()
         ledger.record(self._recall("right"))
         case = self._case(episode_id="right", source="judge")
@@ -201,9 +208,9 @@ class LedgerWarningsContract(_Warned):
         assert self._failures(ledger) == ["e1"]
 
     def test_what_a_case_by_hand_says_goes_with_it(self) -> None:
-        """What a case without an episode says is deleted with the case: nobody could forget it by the case any more.
+        """What worked instead is deleted with its case if this case has no episode, even if the case is only evicted.
 
-        A case that does not exist says nothing.
+        Nobody could forget it by the case any more. If the named case does not exist, it is not stored at all.
         """
         ledger = self._ledger()
         case_id, other = ledger.cases.add([self._case(), self._case(query="another")])
@@ -218,7 +225,7 @@ class LedgerWarningsContract(_Warned):
         assert found == [("", None)] * 3 + [("later in this run", None)]
 
     def test_an_episode_has_one_check_of_a_warning(self) -> None:
-        """The first check counts, whatever comes later; a check can be noted only in an open episode."""
+        """Of the checks of one warning in an episode, only the first counts; a check can be noted only in an open episode."""
         ledger = self._ledger()
         self._blamed(ledger, "e1")
         first = self._checked(ledger, "e2", call="c1")
@@ -233,7 +240,10 @@ class LedgerWarningsContract(_Warned):
         assert self._failures(ledger) == ["e1"]
 
     def test_an_episode_has_no_more_warnings_than_it_may(self) -> None:
-        """Only warnings that were given count; one beyond the limit is not recorded, and its check is returned as silent."""
+        """A warning beyond the limit ``most`` of an episode is not recorded, and its check is returned as silent (not given).
+
+        Only warnings that were given count.
+        """
         ledger = self._ledger()
         self._blamed(ledger, "e1")
         first = self._checked(ledger, "e2")
@@ -245,7 +255,7 @@ class LedgerWarningsContract(_Warned):
         assert ledger.warnings.note_check(beyond, most=2) == beyond
 
     def test_what_came_of_checks_is_counted_once_it_teaches(self) -> None:
-        """Results are counted by warning, and by whether the warning was given.
+        """``tallies`` counts the results of checks by warning, and by whether the warning was given.
 
         A later outcome replaces the reward. An agent's own report does not count.
         """
@@ -267,7 +277,10 @@ class LedgerWarningsContract(_Warned):
         assert ledger.warnings.tallies(1)["w"].warned == 3
 
     def test_people_decide_and_take_it_back(self) -> None:
-        """The last decision about a matter counts; the log tells its readers that there was a decision."""
+        """Of several decisions on a warning's advice or retirement, the last one counts; each can be undone while it counts.
+
+        The log has an entry for each decision and each undo.
+        """
         ledger = self._ledger()
         self._blamed(ledger, "e1")
         before = ledger.head()
@@ -297,7 +310,7 @@ class LedgerWarningsContract(_Warned):
         assert ledger.maintenance.audit_log()[0]
 
     def test_only_the_newest_are_kept(self) -> None:
-        """Only the newest failures since a moment are kept; the counted results of warnings stay."""
+        """``keep_newest`` keeps only the newest failures, and none before ``since``; the counted results of warnings stay."""
         ledger = self._ledger()
         for number in range(5):
             self._blamed(ledger, f"e{number}", at=float(number + 2), blame=self._blame(group=f"w{number % 2}"))
@@ -315,7 +328,7 @@ class LedgerWarningsContract(_Warned):
 
 
 class LedgerWarningsTravelContract(_Warned):
-    """Failures, checks and decisions are part of what a ledger holds."""
+    """Tests that failures, checks and decisions survive an export, an import, and a change of the embedder."""
 
     def _content(self, ledger: Ledger) -> list[Any]:
         found = [(one.episode_id, one.blame, one.query, one.at, one.trust) for one in ledger.warnings.failures(1)]

@@ -29,11 +29,11 @@ class MirrorInRam:
         return bool(self.cases)
 
     def seal(self) -> str:
-        """Build the seal from the ids of the cases."""
+        """Return the seal, a text by which a later change is detected: the ids of the cases."""
         return repr({name: sorted(kept) for name, kept in self.cases.items()})
 
     def is_sealed(self, before: str) -> bool:
-        """Compare the present ids with a seal."""
+        """Say whether the ids are the same as when ``seal`` returned ``before``."""
         return self.seal() == before
 
     def open(self) -> None:
@@ -71,7 +71,7 @@ class MirrorInRam:
         self.is_open = False
 
     def recover(self) -> bool:
-        """Start again with an empty mirror."""
+        """Start again with an empty mirror; return False, since nothing of its content is left."""
         self.discard()
         return False
 
@@ -113,7 +113,7 @@ class CaseMirrorContract:
         mirror.close()
 
     def test_deleted_cases_and_dropped_namespaces_are_gone(self) -> None:
-        """Unknown ids are ignored."""
+        """Deleted cases and dropped namespaces are not counted any more; unknown ids are ignored."""
         mirror, _ = self._fed()
         mirror.delete("default", ["default-0", "nobody"])
         assert mirror.count("default") == 3
@@ -123,7 +123,7 @@ class CaseMirrorContract:
         mirror.close()
 
     def test_a_closed_mirror_is_recognised_until_it_was_changed(self) -> None:
-        """Only an unshared mirror has a seal."""
+        """A closed mirror matches its seal until it is changed; a shared mirror has no seal."""
         mirror, _ = self._fed()
         mirror.close()
         before = mirror.seal()

@@ -58,7 +58,7 @@ class PairEncoderContract:
                 assert np.isfinite(features).all()
 
     def test_an_emptied_encoder_knows_nothing_of_what_was_retained(self) -> None:
-        """An emptied encoder behaves like a new one, and the encoder that it was made from is unchanged."""
+        """``emptied`` returns an encoder that behaves like a new one, and leaves the original unchanged."""
         cases, query = some_cases(80), self._query()
         used, fresh = self.make(cases), self.make(cases)
         used.retain(cases)

@@ -94,7 +94,7 @@ class PolicyContract:
                 assert choice.chosen.max() < n
 
     def test_every_array_has_one_entry_per_candidate_and_propensities_are_probabilities(self) -> None:
-        """A choice can be written to the log without any change."""
+        """Each array of a choice has one number per candidate; propensities are from 0 to 1, and no uncertainty is negative."""
         choice = self._trained().select(random_slate(7, self.dimension), 2, abstain=True, seed=3)
         for array in (choice.value, choice.uncertainty, choice.score, choice.utility, choice.propensity):
             assert len(array) == 7
@@ -130,7 +130,7 @@ class PolicyContract:
         assert policy.rewards == 0
 
     def test_an_expected_reward_that_is_withdrawn_leaves_no_trace(self) -> None:
-        """An episode that is never rewarded must not change later choices."""
+        """After ``expect`` and ``withdraw`` for an episode that is never rewarded, a policy scores candidates as before."""
         policy, slate = self._trained(), random_slate(9, self.dimension)
         before = policy.select(slate, 1, abstain=False, seed=0)
         policy.expect(10_000, slate, before)
@@ -152,7 +152,7 @@ class PolicyContract:
     _more_lessons = range(2_000, 2_080)
 
     def _taught(self, policy: Policy, rewarded: int, lessons: Iterable[int] = _lessons) -> list[Feedback]:
-        """Reward a policy whenever it chooses one of the two solutions, and never for the other one; return the outcomes."""
+        """Reward a policy if it chooses the solution ``rewarded``, and not if it chooses the other one; return the outcomes."""
         history: list[Feedback] = []
         for key in lessons:
             slate = two_sided_slate(self.dimension, key)
@@ -173,7 +173,7 @@ class PolicyContract:
         return history
 
     def _firsts(self, policy: Policy) -> list[int]:
-        """Return the solution that a policy chooses first, for many slates."""
+        """Return, for each of many slates, the solution that a policy chooses first."""
         slates = [two_sided_slate(self.dimension, seed) for seed in range(60)]
         return [int(one.groups[policy.select(one, 1, abstain=False, seed=7).chosen[0]]) for one in slates]
 
@@ -192,7 +192,7 @@ class PolicyContract:
             assert policy.rewards == 0
 
     def test_what_is_rewarded_is_chosen_first_more_often(self) -> None:
-        """One of two solutions is always rewarded, the other one never; whichever it is, the policy finds out."""
+        """If one of two solutions is always rewarded and the other one never, a policy learns which one, whichever it is."""
         for rewarded in (1, 2):
             policy = self.make()
             before = self._firsts(policy)

@@ -1,1 +1,1 @@
-"""What people decide about episodes, the audit log of it, and undo: the verbs, the command and the pages."""
+"""What people decide about episodes, the audit log of their decisions, and undo: the methods, the command and the pages."""

@@ -51,7 +51,7 @@ def _decision(review: Commands, name: str, run: Run, about: str) -> argparse.Arg
 
 
 def correct(options: argparse.Namespace) -> int:
-    """Store the right solution of an episode or in place of a case."""
+    """Store the right solution of an episode, or replace the solution of a case."""
     with existing(options, options.namespace, actor(options)) as memory:
         made = memory.review.correct(options.id, options.solution, note=options.note)
     print_done(options, {"corrected": options.id, "case": made}, f"corrected: case {made} is shown from now on")
@@ -59,7 +59,7 @@ def correct(options: argparse.Namespace) -> int:
 
 
 def confirm(options: argparse.Namespace) -> int:
-    """Say that what was seen is right."""
+    """Say that the answer of an episode is right, if the episode is still as the user saw it."""
     episode_id, seen = waiting.as_seen(options.episode, "--episode")
     with existing(options, options.namespace, actor(options)) as memory:
         case_id = memory.review.confirm(episode_id, seen=seen)
@@ -69,7 +69,7 @@ def confirm(options: argparse.Namespace) -> int:
 
 
 def reject(options: argparse.Namespace) -> int:
-    """Say that what was seen is wrong."""
+    """Say that the answer of an episode is wrong, if the episode is still as the user saw it."""
     episode_id, seen = waiting.as_seen(options.episode, "--episode")
     with existing(options, options.namespace, actor(options)) as memory:
         memory.review.reject(episode_id, seen=seen)
@@ -78,7 +78,7 @@ def reject(options: argparse.Namespace) -> int:
 
 
 def flag(options: argparse.Namespace) -> int:
-    """Pin, unpin, hide or show again."""
+    """Pin or unpin a case, hide it, or show it again."""
     with existing(options, options.namespace, actor(options)) as memory:
         done = getattr(memory.cases, options.command)(options.case)
         stays = options.command == "unhide" and memory.cases.get(options.case).hidden
@@ -102,7 +102,7 @@ def audit(options: argparse.Namespace) -> int:
 
 
 def undo(options: argparse.Namespace) -> int:
-    """Take an action back."""
+    """Undo an action that the audit log lists."""
     with existing(options, options.namespace, actor(options)) as memory:
         memory.review.undo(options.entry)
     print_done(options, {"undone": options.entry}, "taken back")

@@ -1,4 +1,4 @@
-"""The pages of review: what waits for a verdict, and the audit log; with the forms by which people judge, and undo."""
+"""The pages of review: what waits for a verdict, and the audit log, with forms to judge and to undo."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def audit(view: View) -> Rendered:
 
 
 def about(view: View) -> Rendered:
-    """Go on to what an entry of the audit log is about: an episode or a case."""
+    """Send the browser to the page of the episode or case that an entry of the audit log is about."""
     one = view.query.get("id", "")
     page = "episode" if one and view.memory.episodes.get(one) is not None else "case"
     raise Elsewhere(view.link(page, id=one))
@@ -80,7 +80,7 @@ def correct(view: View, name: str) -> str:
 
 
 def undo(view: View, name: str) -> str:
-    """Take back what somebody did."""
+    """Undo the action of an entry of the audit log."""
     view.memory.review.undo(view.filled("entry"))
     return view.link("audit", done=name)
 

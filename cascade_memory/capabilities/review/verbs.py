@@ -233,7 +233,8 @@ class Review(Bound):
     ) -> str:
         """Record a task that an agent solved without a recall; it becomes a case once somebody confirms it.
 
-        Returns the id of its episode, which ``reported()`` lists. A namespace holds 1,000 such episodes, or 32 MiB of text.
+        Returns the id of its episode, which ``reported()`` lists. A namespace holds at most 1,000 such episodes, or 32 MiB of
+        their text.
 
         >>> from cascade_memory import CascadeMemory
         >>> memory = CascadeMemory(embedder="hashing")
@@ -269,11 +270,12 @@ class Review(Bound):
     # -- the audit log ---------------------------------------------------------------------------------------------------
 
     def audit(self, *, newest_first: bool = True) -> Iterator[AuditEntry]:
-        """Iterate over what people did, newest first by default: who did what to which case or episode; and can it be undone?
+        """Iterate over what people did, newest first by default: who did what to which case or episode.
 
-        The log has every action of this class, and what was added by hand, forgotten, purged, brought back, imported, and
-        rewarded anew by a human. An entry is written in the same transaction as its action. It holds ids, numbers and
-        people's notes, never the text of a case; the note on a correction is deleted with the episode or case that it is about.
+        Each entry also says whether it can be undone. The log has every action of this class, and what was added by hand,
+        forgotten, purged, brought back, imported, and rewarded anew by a human. An entry is written in the same transaction as
+        its action. It holds ids, numbers and people's notes, never the text of a case; the note on a correction is deleted with
+        the episode or case that it is about.
         """
         namespace_id = self._namespace_id()
 
@@ -292,9 +294,9 @@ class Review(Bound):
         """Take an action back: a verdict, ``pin``, ``unpin``, ``hide``, ``unhide``, ``quarantine`` or ``release``.
 
         If a verdict (``confirm``, ``reject``, ``correct``) is undone, the older outcome comes back and is learned from again,
-        or the episode waits again. To take a quarantine back is to release the actor. The undo is an entry of its own.
-        ``UndoRefused`` says why an action cannot be undone: it was undone before, something later was built on it, or its rows
-        are gone.
+        or the episode waits again for a verdict. If a quarantine is undone, the actor is released. The undo is an entry of its
+        own in the audit log. If an action cannot be undone, ``UndoRefused`` is raised and says why: the action was undone
+        before, something later was built on it, or what it changed is deleted.
         """
         engine, name = self._open(), self._namespace
         ledger, namespace_id = engine.parts.ledger, self._namespace_id()
@@ -307,7 +309,7 @@ class Review(Bound):
             engine.reward(self._as_before(taken.before, action, taken.subject, name))
 
     def _as_before(self, before: Before, action: NewAction, episode_id: str, namespace: str) -> Judgement:
-        """Return the outcome that counts again, as somebody has reported it."""
+        """Return the outcome that counted before an action, as a judgement to record when that action is undone."""
         return Judgement(
             episode_id=episode_id,
             namespace=namespace,
@@ -326,7 +328,10 @@ class Review(Bound):
         )
 
     def counting_again(self, wanted: Wanted, namespace: str) -> list[Settlement]:
-        """Prepare the outcomes that a source has replaced, so that they can count again when the source is undone."""
+        """Prepare the outcomes that a source's own outcomes replaced: they count again when the source is forgotten.
+
+        ``wanted`` names the source: the actor, the channel and the time.
+        """
         engine = self._open()
         namespace_id = engine.namespace_id(namespace)
         found = engine.parts.ledger.forgetting.coming_back(namespace_id, wanted) if namespace_id else []
@@ -343,7 +348,10 @@ class Review(Bound):
 
 
 def _check_as_seen(found: Episode | Case, seen: str | None) -> None:
-    """Raise early if an episode or case has changed since it was seen; the ledger checks again as it records the change."""
+    """Raise ``ContentChanged`` if an episode or case has changed since it was seen.
+
+    This check is early; the ledger checks again as it records the change. ``seen`` is the fingerprint, or None for no check.
+    """
     if seen is not None and found.fingerprint != seen:
         changed = ContentChanged.of_case if isinstance(found, Case) else ContentChanged.of
         raise changed(found.id, seen)

@@ -35,7 +35,7 @@ def _add_decision(sources: Commands, name: str, run: Run, about: str) -> None:
 
 
 def list_(options: argparse.Namespace) -> int:
-    """List who wrote how much, and how it did."""
+    """List for each actor and channel how much it wrote, and how its cases did when they were shown."""
     with existing(options, options.namespace) as memory:
         found = memory.sources.all()
     if options.json:

@@ -114,9 +114,10 @@ class Sources(Bound):
         return self._decide("quarantine", actor, note)
 
     def release(self, actor: str, *, note: str | None = None) -> int:
-        """Show the cases of an actor again, like a person's, except those that a person has hidden; return how many come back.
+        """Show the cases of an actor again, except those that a person has hidden; return how many cases are shown again.
 
-        From then on, the record of this actor decides nothing any more, until somebody calls ``quarantine``.
+        The cases are shown like those of a person. From then on, the record of this actor decides nothing any more, until
+        somebody calls ``quarantine``.
         """
         return self._decide("release", actor, note)
 

@@ -65,7 +65,7 @@ def restore(options: argparse.Namespace) -> int:
 
 
 def advise(options: argparse.Namespace) -> int:
-    """Say what to do instead."""
+    """Store what agents should do instead of the known mistake."""
     with existing(options, options.namespace, actor(options)) as memory:
         changed = memory.warnings.advise(options.warning, options.advice, note=options.note)
     return _print_changed(options, changed)

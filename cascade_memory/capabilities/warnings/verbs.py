@@ -199,7 +199,10 @@ def _done(done: Sequence[Step] | StepsSoFar | None) -> StepsSoFar | None:
 
 
 def _step(action: object, tool: object, arguments: object) -> Step:
-    """Return what is about to be done as a step. A model wrote its texts, so these are cleaned rather than refused."""
+    """Return the action or tool call that is to be checked, as a ``Step``.
+
+    A model wrote its texts, so unsuitable characters in them are cleaned rather than refused.
+    """
     given: dict[str, str | None] = {"action": None, "tool": None}
     for name, text in (("action", action), ("tool", tool)):
         if text is not None and not isinstance(text, str):

@@ -23,7 +23,10 @@ class Injected:
 
 
 class Attackers:
-    """The malicious actors of one run: ``kind`` is one of ``KINDS``, ``poison`` their share of the turns."""
+    """The malicious actors of one run: ``kind`` is one of ``KINDS``, ``poison`` their share of the turns.
+
+    A turn is a place in the stream, at which one actor acts.
+    """
 
     def __init__(self, kind: str, poison: float, stream: Attacked, seed: int) -> None:
         self._kind, self._stream = kind, stream

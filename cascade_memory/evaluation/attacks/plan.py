@@ -1,4 +1,4 @@
-"""The plan of the attacks: each kind, share of malicious turns and stream, with the measures against it on, off or in part."""
+"""The plan of the attacks: each kind, share of malicious turns and stream, with all, some or none of the countermeasures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WITHOUT_ONE = 0.05  # the share of malicious turns with which each measure is l
 
 
 def runs(tasks: Sequence[str] = STREAMS, seeds: int = SEEDS, limit: int | None = None) -> Iterator[Run]:
-    """Yield the runs seed by seed.
+    """Yield the runs of the plan, seed by seed.
 
     >>> len(list(runs(seeds=1)))
     200

@@ -40,12 +40,13 @@ LAYERS: Mapping[str, Vigilance] = {
 
 
 def play(run: Run, folders: Folders) -> dict[str, Any]:
-    """Play a run and return its row; ``attack`` is a kind, or "clean", and the share of malicious turns ("many=0.05").
+    """Play a run and return its row of results.
 
-    In a clean run the malicious actors take no turns: the honest actors do the same tasks in the same order. ``success``,
-    ``shown``, ``bad``, ``aimed`` and ``followed`` have a character for each honest episode: whether it succeeded, whether it
-    was shown a case, whether it was shown a malicious case, whether the attack was aimed at its task, and whether it was shown
-    a malicious case and failed.
+    ``run.attack`` is a kind of attack (of ``KINDS``) or "clean", with the share of malicious turns: "many=0.05". In a clean run
+    the malicious actors take no turns: the honest actors do the same tasks in the same order. ``success``, ``shown``, ``bad``,
+    ``aimed`` and ``followed`` have a character for each honest episode: whether it succeeded, whether it was shown a case,
+    whether it was shown a malicious case, whether the attack was aimed at its task, and whether it was shown a malicious case
+    and failed.
     """
     kind, _, share = run.attack.partition("=")
     if kind not in (*KINDS, "clean") or not share:
@@ -90,14 +91,14 @@ class _Game:
         self._turns: list[int] = []
 
     def take(self, turn: int) -> None:
-        """Let the actor of a turn play it."""
+        """Let the actor of a turn act; in a clean run, a malicious actor does nothing."""
         if not self._attackers.is_malicious(turn):
             self._do(turn)
         elif not self._clean:
             self._attack(turn)
 
     def _do(self, turn: int) -> None:
-        """Do a task honestly."""
+        """Let an honest actor do the task of a turn and report what happened, and note the result."""
         actor = self._attackers.actor(turn)
         recall = self._memory.acting(actor=actor).recall(self._stream.queries[turn], episode_id=f"turn {turn}")
         attempt = self._attempt(turn, recall.cases)
@@ -129,7 +130,10 @@ class _Game:
                 self._malicious.add(case_id)
 
     def columns(self) -> dict[str, Any]:
-        """Return what was measured, over the honest episodes."""
+        """Return the columns of the row: the honest episodes, the number of malicious cases, and the quarantines.
+
+        ``stopped`` counts the quarantines of malicious actors, ``stopped_by_mistake`` those of honest ones.
+        """
         stopped = [entry for entry in self._memory.review.audit(newest_first=False) if entry.action == "quarantine"]
         bad = {self._attackers.actor(turn) for turn in range(len(self._stream.queries)) if self._attackers.is_malicious(turn)}
         return {

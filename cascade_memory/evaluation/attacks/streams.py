@@ -38,7 +38,10 @@ class Attacked:
     label_of: Mapping[str, str]  # of the solutions
 
     def attempt(self, place: int, shown: str | None) -> Attempt:
-        """Let the SIMULATED solver attempt a task with the solution of a case; a made-up solution is always wrong."""
+        """Let the SIMULATED solver attempt the task at this place with the solution ``shown``; None: without a case.
+
+        A made-up solution is always wrong.
+        """
         told = None if shown is None else self.label_of.get(shown, shown)
         attempt = self.solver.solve(place, told)
         if attempt.success:
@@ -57,7 +60,7 @@ class Attacked:
 
 
 def attacked(run: Run, folders: Folders) -> Attacked:
-    """Read the stream of a run."""
+    """Read the stream of a run, in the order of the run's seed."""
     texts, aside, embedder = _read(run.task.removesuffix(PROCEDURES), run.limit or LIMIT, folders)
     order = np.random.default_rng([run.seed, 7]).permutation(len(texts)).tolist()
     queries, labels = [texts[i][0] for i in order], [texts[i][1] for i in order]

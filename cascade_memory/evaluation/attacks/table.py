@@ -28,7 +28,11 @@ HEAD = (
 
 
 def measured(row: Mapping[str, Any]) -> dict[str, float]:
-    """Compute the shares of one run, in percent.
+    """Compute four shares from the row of a run, in percent.
+
+    "success" is the success of the honest actors, and "aimed" their success on tasks at which the attack was aimed. "malicious"
+    is the share of the episodes with a malicious case among those that were shown a case. "followed" is the share of the tasks
+    aimed at that were shown a malicious case and failed.
 
     >>> row = {"success": "1101", "shown": "1110", "bad": "0010", "aimed": "0110", "followed": "0010"}
     >>> {name: round(value) for name, value in measured(row).items()}
@@ -53,10 +57,11 @@ def _share(marks: Any) -> float:
 def table(rows: Sequence[Row]) -> list[list[str]]:
     """Make the lines of the table for one stream: first for each attack, method and set of measures, then for all attacks.
 
-    The lines for all attacks are means at one share of malicious turns. They are made of the attacks and seeds that were played
-    with every method and set of measures, so all of them are means of the same attacks. If these are not all attacks of the
-    share, the line says how many they are. Differences are paired by seed, and have their 95 % interval. A clean run has the
-    same honest turns as the attacked run with the same seed and share.
+    The sets of measures are those of ``play.LAYERS``. The lines for all attacks are means at one share of malicious turns. They
+    are computed from the attacks and seeds that were played with every method and set of measures, so all of these lines are
+    means of the same attacks. If some attacks of the share are missing from them, the line says how many were used. Differences
+    are paired by seed, and have their 95 % interval. A clean run has the same honest turns as the attacked run with the same
+    seed and share.
     """
     found = {(row["attack"], row["method"], row["layers"], row["seed"]): measured(row) for row in rows}
     by: dict[tuple[str, str, str], list[int]] = {}
@@ -82,7 +87,11 @@ def _is_clean(attack: str) -> bool:
 
 
 def _together(found: _Found, conditions: Mapping[tuple[str, str], Mapping[str, Sequence[int]]]) -> list[list[str]]:
-    """Make the lines for all attacks at one share of malicious turns: means of attacks and seeds that all conditions have."""
+    """Make the lines for all attacks at one share of malicious turns.
+
+    ``conditions`` are the pairs of a method and a set of measures. The lines are means of the attacks and seeds that all of
+    them have.
+    """
     played = list(dict.fromkeys(attack for its in conditions.values() for attack in its))
     attacks = [one for one in played if all(one in its for its in conditions.values())]
     if len(attacks) < _SEVERAL:
@@ -93,7 +102,7 @@ def _together(found: _Found, conditions: Mapping[tuple[str, str], Mapping[str, S
 
 
 def _line(found: _Found, named: str, attacks: Sequence[str], method: str, layers: str, seeds: Sequence[int]) -> list[str]:
-    """Make the line of one attack, or of the mean of several."""
+    """Make the line of one attack, or of the mean of several attacks; ``named`` is what the line calls them."""
     kind, _, share = attacks[0].partition("=")
     means = [_mean([found[attack, method, layers, seed] for attack in attacks]) for seed in seeds]
     success, aimed, malicious, followed = (

@@ -26,7 +26,7 @@ _WRONG_CASES_SAY = {"start": "{} wrong cases at the start", "along": "{} wrong c
 
 
 def rewards_named(text: str) -> str:
-    """Convert the way rewards arrive to its form in rows: an empty text if each comes at once and is true.
+    """Return the text by which rows name a way in which rewards arrive; it is empty if each comes at once and is true.
 
     >>> rewards_named("late"), rewards_named("missing=0.50"), rewards_named("clean")
     ('late=100', 'missing=0.5', '')
@@ -42,7 +42,7 @@ def rewards_named(text: str) -> str:
 
 
 def wrong_cases_named(text: str) -> str:
-    """Convert the kind of wrong cases to its form in rows: an empty text if there are none.
+    """Return the text by which rows name a kind of wrong cases; it is empty if there are none.
 
     >>> wrong_cases_named("start=500"), wrong_cases_named("along"), wrong_cases_named("clean")
     ('start=500', 'along=0.05', '')
@@ -68,7 +68,7 @@ def _parsed(text: str, usual: Mapping[str, float]) -> tuple[str, float]:
 
 
 def conditions_of(row: Mapping[str, Any]) -> str:
-    """Describe the harder conditions of a row's run in words; the text is empty if there were none.
+    """Describe in words the conditions that made the run of a row harder; the text is empty if there were none.
 
     >>> conditions_of({"rewards": "missing=0.5", "wrong_cases": "start=500", "misled": 0.25})
     '50 % of the rewards missing, 500 wrong cases at the start, a misleading case spoils 25 %'
@@ -99,8 +99,8 @@ def by_conditions(rows: Iterable[Row]) -> dict[str, list[Row]]:
 class Rewards:
     """Passes the rewards of one run to its memory as the run's ``rewards`` says; the seed decides which are missing or false.
 
-    ``learned`` has a list per task, with the tasks whose rewards came after it. Each of these is paired with the reward's
-    verdict: True if it said that the task was solved. A reward that is due after the last task never comes.
+    ``learned[i]`` lists the tasks whose rewards came after task ``i``, each with what its reward said: True if it said that the
+    task was solved. A reward that is due after the last task never comes.
     """
 
     def __init__(self, kind: str, n: int, seed: int) -> None:
@@ -113,7 +113,7 @@ class Rewards:
         self.learned: list[list[tuple[int, bool]]] = [[] for _ in range(n)]
 
     def __call__(self, memory: Memory, episode_id: str, place: int, attempt: Attempt) -> None:
-        """Take the outcome of a task, and give the memory the rewards that are due after it."""
+        """Take the outcome of the task at ``place``, and give the memory the rewards that are due after this task."""
         if not self._missing[place]:
             self._late.append((episode_id, place, attempt))
         while len(self._late) > self._delay:
@@ -124,9 +124,11 @@ class Rewards:
 
 
 def wrong_cases(kind: str, queries: Sequence[str], solutions: Sequence[str], seed: int) -> WrongCases:
-    """Make wrong cases: each has the query of one task and the different solution of another one.
+    """Make wrong cases: each joins the query of one task with a different solution, which is that of another task.
 
-    The result maps a task to the cases that are stored before it. It depends only on the seed, so every method gets the same.
+    ``kind`` says how many, and whether they are stored at the start or along the stream; see ``plan.Run.wrong_cases``. The
+    result maps the place of a task to the cases that are stored before this task. It depends only on the arguments, so every
+    method gets the same.
 
     >>> wrong_cases("start=1", ["a", "b"], ["x", "y"], seed=0)
     {0: [('b', 'x')]}

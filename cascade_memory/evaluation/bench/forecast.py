@@ -49,7 +49,7 @@ class Forecast:
         )
 
     def sentence(self, runs: int, jobs: int) -> str:
-        """Describe the forecast in one sentence.
+        """Describe in one sentence the forecast for this number of runs in this number of parallel processes.
 
         >>> Forecast(7_200, 9_000_000, 1_440_000).sentence(6, jobs=2)
         '6 runs: at most 7,200 requests, about 9.0 million tokens of prompts and 1.4 of replies; 1.0 hours at 1 s a request'
@@ -89,7 +89,7 @@ def _answered(run: Run, data: Path) -> Forecast:
 
 @lru_cache(maxsize=32)
 def _texts(name: str, limit: int | None, data: Path) -> tuple[int, float, float]:
-    """Return the number of tasks, and the mean characters of a prompt without cases and of a case."""
+    """Return the number of tasks, the mean length of a prompt without cases, and that of a case, in characters."""
     task = catalogued(name)
     items = task.items(data)[:limit]
     some = items[:_LOOKED_AT]
@@ -111,7 +111,7 @@ def _count(name: str, limit: int | None, data: Path) -> int:
 
 
 def _cases(run: Run) -> int:
-    """Return how many cases a prompt shows."""
+    """Return how many cases a prompt of this run shows."""
     method = HUMAN[run.method].method if run.method in HUMAN else run.method
     options = KNOWN.get(method)
     return 0 if options is None else int(json.loads(run.options or "{}").get("k", options.get("k", 1)))

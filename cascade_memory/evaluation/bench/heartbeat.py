@@ -1,4 +1,4 @@
-"""Says now and then how far a long run has come, where no terminal shows a progress bar: in the log of a batch job."""
+"""Reports the progress of a long run where no terminal shows a progress bar, as in the log of a batch job."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ EVERY = 60.0  # seconds
 
 
 class Heartbeat:
-    """Writes a line to standard error once a minute, but none in a shorter run or if a terminal shows a progress bar.
+    """Writes the progress of a run to standard error once a minute, unless a terminal shows a progress bar.
 
     >>> Heartbeat("banking77, CASCADE", 300).beat(1, solved=1)
     """
@@ -20,7 +20,7 @@ class Heartbeat:
         self._began = self._last = time.monotonic()
 
     def beat(self, done: int, *, solved: int) -> None:
-        """Say how many tasks are done and how many of them were solved, if a minute has passed."""
+        """Write how many tasks are done and how many of them were solved, if a minute has passed since the last time."""
         now = time.monotonic()
         if not self._on or now < self._last + EVERY:
             return

@@ -1,4 +1,4 @@
-"""Questions about health records as a stage: the paper's about MIMIC-III, or ours about an invented hospital."""
+"""The stage (``stage.Stage``) of questions about health records: the paper's (MIMIC-III), or ours (an invented hospital)."""
 
 from __future__ import annotations
 

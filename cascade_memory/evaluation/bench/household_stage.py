@@ -1,4 +1,4 @@
-"""Household games like ALFWorld's as a stage, with an agent that reuses trajectories."""
+"""The stage (``stage.Stage``) of household games like ALFWorld's, with an agent that reuses trajectories."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _folder(solver: str) -> str:
 
 
 def unpack(data: Path, target: Path) -> None:
-    """Unpack the games of the data folder, unless this is done; an archive with too many or too large files is refused."""
+    """Unpack the games of the data folder, unless this is done; refuse an archive with too many or too large files."""
     listing, archive = (data / file for file in CATALOGUE["alfworld"].files)
     if (target / LISTING).exists():
         return
@@ -103,8 +103,8 @@ def games_of(run: Run, folders: Folders) -> tuple[list[Game], PrecomputedEmbedde
     """Return the games in the order of the seed, and the vectors of their queries.
 
     If the run's task is the official one, and ALFWorld's own games are installed, these are played, and those in unseen rooms
-    come last, as in the paper. Otherwise generated games are played, but not those of the data folder: the reuse agent was
-    developed with them.
+    come last, as in the paper. Otherwise generated games are played. A solver that is not a reuse agent also plays the games of
+    the data folder, if there are any; the reuse agent was developed with them, so it does not.
     """
     if run.task == OFFICIAL and has_official_games(folders):
         stream, embedder = official_embedded(run.limit, folders, folders.model(run, "embedder"))

@@ -28,7 +28,7 @@ _METRICS: dict[str, Callable[[Candidate], float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Human:
-    """What a human adds to a method: the right solution after each failure, or instead of an attempt if a metric says so."""
+    """A method that a human helps with right solutions: after each failure or, with ``asked_by``, instead of some attempts."""
 
     method: str
     asked_by: str | None = None  # the metric that decides when to ask; None: the human corrects every failure
@@ -45,11 +45,11 @@ HUMAN = {
 
 
 class Discovery:
-    """Decides when to ask: if the highest value of the metric among the candidates is below a threshold.
+    """Decides when to ask the human: if the highest value of a metric among the candidates is below a threshold.
 
-    The threshold is the 10th percentile of the last 16 such values; before 16 values are known, nothing is asked. A recall
-    without candidates gives no value. "Random" asks with a probability of a tenth instead. At most a tenth of the tasks is
-    asked about.
+    The threshold is the 10th percentile of the highest values of the last 16 recalls that had candidates. Before there are 16
+    values, the human is not asked. The metric "Random" ignores the candidates, and asks with a probability of a tenth. At most
+    a tenth of the tasks is asked about.
 
     >>> discovery = Discovery("UCB", n=1000, seed=0)
     >>> [discovery.asks_at(value) for value in range(16)] == [False] * 16
@@ -65,14 +65,14 @@ class Discovery:
         self._queue: deque[float] = deque(maxlen=QUEUE)
 
     def asks(self, candidates: Sequence[Candidate]) -> bool:
-        """Decide whether to ask instead of attempting a task with these candidates."""
+        """Return whether to ask the human instead of attempting the task for which these candidates were found."""
         if self._metric == "Random":
             return self._spend(bool(self._rng.random() < 1 / BUDGET))
         values = [_METRICS[self._metric](one) for one in candidates]
         return bool(values) and self.asks_at(max(values))
 
     def asks_at(self, value: float) -> bool:
-        """Decide whether to ask at this value of the metric, and add the value to the window."""
+        """Return whether to ask the human if this is the highest value; it then joins the last 16 values."""
         below = len(self._queue) == QUEUE and value < float(np.percentile(self._queue, PERCENTILE))
         self._queue.append(value)
         return self._spend(below)
@@ -84,7 +84,7 @@ class Discovery:
 
 
 class HelpedPlay:
-    """Plays the tasks of a stage with a human's help; the human is simulated and answers with the label."""
+    """Plays the tasks of a stage (``stage.Stage``) with the help of a simulated human, who answers with the label."""
 
     def __init__(self, human: Human, stage: Stage, memory: Memory, seed: int) -> None:
         if stage.solutions is None:
@@ -96,7 +96,7 @@ class HelpedPlay:
         self._success: list[bool] = []
 
     def __call__(self, query: str, place: int) -> Step:
-        """Play one task."""
+        """Play the task at this place of the stream, with the human's help if it is needed."""
         step = self._revised(query, place) if self._discovery is None else self._discovered(query, place, self._discovery)
         self._success.append(step.attempt.success)
         return step
@@ -121,11 +121,11 @@ class HelpedPlay:
         return Step(Attempt(True, self._truths[place]), shown=False)
 
     def account(self) -> dict[str, Any]:
-        """Return the columns that a human adds to a row.
+        """Return the columns that a human adds to a row; none if the human only corrects failures.
 
-        ``asked`` has a character per task. ``advantage`` is the counterfactual discovery advantage: of the tasks that the human
-        was asked about, the share that would have failed otherwise. The row's ``rate`` counts the tasks asked about as solved;
-        ``rate_unasked`` leaves them out.
+        ``asked`` has a character per task: whether the human was asked about it. ``advantage`` is the counterfactual discovery
+        advantage: of the tasks that the human was asked about, the share that would have failed otherwise. The row's ``rate``
+        counts the tasks asked about as solved; ``rate_unasked`` leaves them out.
         """
         if self._discovery is None:
             return {}

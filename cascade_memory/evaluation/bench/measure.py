@@ -26,7 +26,7 @@ from cascade_memory.evaluation.tasks.task import Task
 
 
 class Attempts(Protocol):
-    """The solver of the tasks: ``Simulated(alone=...)`` or ``Model(chat=...)``."""
+    """What ``measure`` needs of a solver; ``Simulated(alone=...)`` and ``Model(chat=...)`` have it."""
 
     @property
     def name(self) -> str:
@@ -39,22 +39,22 @@ class Attempts(Protocol):
         ...
 
     def stage(self, task: Task, run: Run, folders: Folders) -> Stage:
-        """Build the stage: the task's stream with this solver."""
+        """Build the stage (``stage.Stage``): the task's stream with this solver."""
         ...
 
 
 @runtime_checkable
 class ActsInWorlds(Protocol):
-    """A solver that can act in an environment: ``Model(chat=...)``."""
+    """A solver that can also act in an environment, such as ``Model(chat=...)``."""
 
     def stage_in_world(self, run: Run, folders: Folders) -> Stage:
-        """Build the stage: the environment's stream with this solver."""
+        """Build the stage (``stage.Stage``): the environment's stream with this solver."""
         ...
 
 
 @runtime_checkable
 class BringsMethods(Protocol):
-    """A solver with methods of its own, which have no memory: ``LocalModel(folder=...)``."""
+    """A solver with methods of its own, which have no memory, such as ``LocalModel(folder=...)``."""
 
     @property
     def own_methods(self) -> Sequence[str]:
@@ -64,7 +64,10 @@ class BringsMethods(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """Builds stages; it can be pickled, so that other processes can use it."""
+    """Builds the stage of a run (``stage.Stage``); it can be pickled, so that other processes can use it.
+
+    ``own`` is the user's task; None if the tasks are those of the catalogue.
+    """
 
     solver: Attempts
     own: Task | None
@@ -170,7 +173,7 @@ def _fingerprint(task: Task, data: Path, limit: int | None) -> str:
 
 
 def _check_same(rows: Sequence[Row], declared: Mapping[str, Any], out: Path) -> None:
-    """Refuse existing rows that were measured with other parameters or on another stream."""
+    """Raise an error if existing rows were measured with other parameters of the solver, or on another stream."""
     other = next((row["declared"] for row in rows if row["declared"] != declared), None)
     if other is not None:
         raise InvalidInput(f"{out} has rows of these runs with {other}, not {declared}: name another file")

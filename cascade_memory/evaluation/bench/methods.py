@@ -105,10 +105,10 @@ def parameters_of(method: str) -> tuple[str, ...]:
 def open_memory(
     method: str, embedder: Embedder, parameters: str = "", ranker: str = "", *, case_text: CaseText | None = None
 ) -> Memory | None:
-    """Create a memory in RAM that learns inline; None for the method without memory.
+    """Create the memory of a method, in RAM and with ``learn="inline"``; None if the method has no memory.
 
     ``parameters`` is JSON; ``ranker`` is the folder of a reranker, for the methods of ``RERANKED``. ``case_text`` makes the
-    text by which a case is found; without it, that is the case's query.
+    text by which a case is found; without it, a case is found by its query.
 
     >>> from cascade_memory.encoders.hashing import HashingEmbedder
     >>> open_memory("zero-shot", HashingEmbedder()) is None

@@ -1,4 +1,4 @@
-"""Names that the command line offers, kept apart so that listing them loads neither numpy nor what the methods need."""
+"""Names that the command line offers, in a module of their own: listing them loads neither numpy nor the methods."""
 
 from __future__ import annotations
 

@@ -54,7 +54,8 @@ def parts(
     """Split the suite into parts; return them, and for each task that cannot be played the reason.
 
     With ``gradient``, a model in this process is trained; otherwise a model behind a server plays with every kind of memory.
-    ``tasks`` and ``methods`` narrow the suite down. With ``passages`` false, a server searches for 2wiki.
+    ``tasks`` and ``methods`` narrow the suite down. ``passages=False`` says that a server searches for the task 2wiki, so that
+    no passages are needed in ``data``.
 
     >>> found, absent = parts(Path(), gradient=False, tasks=["banking77"])
     >>> found, list(absent)
@@ -90,5 +91,5 @@ def _why_not(task: str, data: Path, passages: bool, gradient: bool) -> str | Non
 
 
 def _of(usual: Sequence[str], methods: Sequence[str] | None) -> list[str]:
-    """Return the usual methods or, of the methods asked for, those that are usual or run on the reranker."""
+    """Return ``usual`` if ``methods`` is None, otherwise those of ``methods`` that are usual or use a reranker."""
     return list(usual) if methods is None else [one for one in methods if one in usual or one in RERANKED]

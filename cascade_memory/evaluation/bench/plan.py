@@ -37,7 +37,7 @@ REUSED = {**_COMPARED, **_SET_ASIDE, **_BESIDE}
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One method on one stream in one order: what identifies a row."""
+    """One method on one stream in one order, under certain conditions; the fields identify the row with the results."""
 
     task: str
     method: str
@@ -60,7 +60,11 @@ CONDITIONS = ("rewards", "wrong_cases", "misled")  # the fields of a run that ma
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """Runs that belong together. ``tasks`` are names of the catalogue, for the simulated solver, or of ``REUSED``."""
+    """Runs that belong together.
+
+    ``tasks`` are names of the catalogue or keys of ``REUSED``. A key of ``REUSED`` also names an agent as the solver; a name of
+    the catalogue gets the simulated solver.
+    """
 
     tasks: Sequence[str]
     methods: Sequence[str]
@@ -72,7 +76,7 @@ class Suite:
     order: str = ""
 
     def runs(self) -> Iterator[Run]:
-        """Yield the runs seed by seed: if they are stopped early, some seeds have all methods.
+        """Yield the runs seed by seed, so that the first seeds have all methods if the benchmark is stopped early.
 
         >>> len(list(Suite(tasks=["rca"], methods=["zero-shot", "CASCADE"], seeds=3).runs()))
         6

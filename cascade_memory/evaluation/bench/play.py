@@ -28,11 +28,14 @@ from cascade_memory.memory import Memory
 def play(run: Run, folders: Folders, staged: Staging = stage_for, *, told: bool = False) -> dict[str, Any]:
     """Play a run and return its row. Except for the times, the row is the same whenever the same run is played.
 
-    ``success``, ``shown``, ``fitting``, ``covered`` and ``alone`` have a character per task, in the order of play: whether the
-    task was solved, whether a case was shown, whether its solution was right, whether any stored case had the right solution,
-    and whether the task would have been solved without a case. They are empty if this is unknown: ``fitting`` and ``covered``
-    need right solutions that recur. ``success`` is the truth, even if the rewards are false. ``steps`` lists how many steps
-    each task took, unless each took one. With ``told``, a long run says now and then how far it has come.
+    Five columns have a character per task, "1" or "0", in the order of play: ``success`` (the task was solved), ``shown`` (a
+    case was shown), ``fitting`` (the solution of the shown case was right), ``covered`` (a stored case had the right solution)
+    and ``alone`` (the task would have been solved without a case). A column is empty if its values are unknown; those of
+    ``fitting`` and ``covered`` are known only where right solutions recur. ``success`` is the truth, even if the rewards are
+    false.
+
+    ``steps`` lists how many steps each task took, unless each took one. With ``told``, a long run reports its progress now and
+    then.
     """
     human = HUMAN.get(run.method)
     if human is not None and (run.rewards or run.wrong_cases):
@@ -139,7 +142,10 @@ def _covered(solutions: Sequence[str], learned: Sequence[Sequence[str]], wrong: 
 
 
 def _by_kind(stage: Stage, success: Sequence[bool]) -> dict[str, list[float | None]]:
-    """Compute for each kind of task: the number of tasks, the share solved, and the share solved of those not solved alone."""
+    """Compute for each kind of task: the number of tasks, the share solved, and this share where a case was needed.
+
+    A case was needed if the solver does not solve the task alone.
+    """
     by_kind: dict[str, list[float | None]] = {}
     kinds, alone = stage.kinds or (), stage.alone or [False] * len(success)
     for kind in sorted(set(kinds)):

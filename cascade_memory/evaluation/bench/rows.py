@@ -1,4 +1,4 @@
-"""Rows on disk: one line of JSON each, written completely or not at all."""
+"""Files of rows: a row has the results of one run, and is a line of JSON that is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -37,14 +37,17 @@ class Rows:
             raise InvalidInput(f"cannot keep rows in {path}: {error}. Name another file") from error
 
     def missing(self, runs: list[Run]) -> list[Run]:
-        """Return the runs that have no row yet; rows of the same tasks in another order are refused."""
+        """Return the runs that have no row yet; raise an error if the file has rows of their tasks in another order."""
         for run in runs:
             self._check_order(run)
         done = {_key(row) for row in self.rows}
         return [run for run in runs if _key(asdict(run)) not in done]
 
     def _check_order(self, run: Run) -> None:
-        """Refuse to mix the order of the file with shuffled orders, since the tables show one figure for a task."""
+        """Raise an error if the file has rows of the run's task and solver in another order (``plan.Run.order``).
+
+        The tables show one figure for a task, so the orders must not be mixed.
+        """
         for row in self.rows:
             if (row["task"], row.get("solver")) == (run.task, run.solver) and (row.get("order") or "") != run.order:
                 raise InvalidInput(
@@ -53,14 +56,15 @@ class Rows:
                 )
 
     def of(self, runs: list[Run]) -> list[Row]:
-        """Return the rows of these runs, in their order."""
+        """Return the rows of these runs, in the order of the runs; a run without a row is left out."""
         by_key = {_key(row): row for row in self.rows}
         return [by_key[key] for key in map(_key, map(asdict, runs)) if key in by_key]
 
     def append(self, row: Row) -> None:
         """Write a row; it is on disk when this returns.
 
-        A row from other tasks than those in the file is refused, and so is one whose solver has other parameters.
+        An error is raised if the file has a row of the same stream that was measured on other tasks, or with other parameters
+        of the solver.
         """
         other = next((one for one in self.rows if _streams_differ(one, row)), None)
         if other is not None:
@@ -74,9 +78,10 @@ class Rows:
         self.rows.append(row)
 
     def check_declared(self, about: Row, declared: Mapping[str, Any]) -> None:
-        """Refuse a solver's parameters if the file has rows of this task and solver with other parameters.
+        """Raise an error if the file has rows of the same task and solver with other parameters than ``declared``.
 
-        ``about`` is a row, or a run as a dictionary. Only parameters that both have are compared.
+        ``about`` is a row, or a run as a dictionary: it names the task and the solver. Only parameters that both have are
+        compared.
         """
         for row in self.rows:
             if all(row.get(name) == about.get(name) for name in _SOLVED_BY):
@@ -88,7 +93,10 @@ class Rows:
 
 
 def _differing(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
-    """Yield the name and the earlier value of the parameters that differ, as they are written in rows."""
+    """Yield the name and the earlier value of each parameter that has another value now, as rows write it.
+
+    Only parameters that both have are compared.
+    """
     written = json.loads(json.dumps({**now}))
     # The fingerprint of a user's stream depends on how many of its tasks are played, so it is not compared.
     return ((name, value) for name, value in before.items() if name != "stream" and name in written and written[name] != value)

@@ -35,7 +35,7 @@ class WordsEncoder(CosineEncoder):
 
 
 class StaticRule(SimilarityPolicy):
-    """Shows the candidate with the best ``score(slate)`` if it passes ``keep(slate, best)``."""
+    """Shows the candidates with the highest ``score(slate)``, or none if ``keep(slate, best)`` is false for the best one."""
 
     def __init__(self, name: str, score: Callable[[Slate], Scores], keep: Callable[[Slate, int], bool]) -> None:
         self.name, self._score, self._keep = name, score, keep
@@ -50,7 +50,9 @@ class StaticRule(SimilarityPolicy):
 
 
 def vote_share(slate: Slate, best: int, sharpness: float | None) -> float:
-    """Compute the share of the candidates' votes for the best one's solution, weighted by cosine or e^(sharpness x cosine).
+    """Compute the share of the candidates' votes that the solution of the candidate ``best`` gets.
+
+    Each candidate votes for its own solution. Its vote counts as its cosine or, with ``sharpness``, as e^(sharpness x cosine).
 
     >>> slate = Slate(features=np.zeros((3, 0)), similarity=np.array([0.6, 0.2, 0.2]), groups=np.array([0, 0, 1]))
     >>> round(vote_share(slate, 0, None), 2)
@@ -62,7 +64,7 @@ def vote_share(slate: Slate, best: int, sharpness: float | None) -> float:
 
 
 def ranking_rules() -> dict[str, Ranker]:
-    """Make rules that always show a case, each with its own order.
+    """Make rankers, by their names, that always show a case; each orders the candidates in its own way.
 
     >>> list(ranking_rules())[0]
     'cosine + 0.1 words'
@@ -72,7 +74,7 @@ def ranking_rules() -> dict[str, Ranker]:
 
 
 def abstaining_rules() -> dict[str, Ranker]:
-    """Make rules that show the most similar case, or none.
+    """Make rankers, by their names, that show the most similar case, or none if it does not reach a limit.
 
     >>> list(abstaining_rules())[0]
     'cosine >= 0.5'
@@ -86,7 +88,7 @@ def abstaining_rules() -> dict[str, Ranker]:
 
 
 def without(*columns: str) -> Ranker:
-    """Make the light ranker without some of its signals.
+    """Make the light ranker without the signals that ``columns`` names.
 
     >>> without("words").name
     'light'
@@ -96,7 +98,7 @@ def without(*columns: str) -> Ranker:
 
 
 class _MaskedEncoder(LightEncoder):
-    """The light encoder with some columns set to zero, to measure what they add."""
+    """The light encoder with the columns ``silent`` set to zero, to measure what these signals add."""
 
     silent: tuple[str, ...] = ()
 

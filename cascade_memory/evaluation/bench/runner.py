@@ -34,10 +34,10 @@ def run(
 ) -> list[Row]:
     """Play the runs that have no row in ``target`` yet; return the rows of all runs.
 
-    Data that the runs share (queries of an environment, cached outcomes) is stored in a folder beside the file. If a run
+    Data that the runs share (queries of an environment, cached outcomes) is stored in a folder beside ``target``. If a run
     fails (for example because a model's server is down), the runs in progress are finished and stored, and no other run is
     started. ``models`` are the folders of rerankers and embedders by their names in the runs, as ``Setup.folders`` has them.
-    ``how`` is a function that plays a run in another way, without a stage.
+    ``how`` is a function that plays a run, instead of ``play.play`` with a stage.
     """
     wanted = list(dict.fromkeys(runs))
     known = Rows(target)
@@ -80,7 +80,7 @@ def _run(
 
 @contextmanager
 def _alone(work: Path, target: Path) -> Generator[None]:
-    """Keep other benchmarks from writing to the same file meanwhile."""
+    """Inside the block, keep other benchmarks from writing to ``target``; raise an error if one is writing to it already."""
     try:
         work.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -95,7 +95,7 @@ def _alone(work: Path, target: Path) -> Generator[None]:
 
 
 def work_of(target: Path) -> Path:
-    """Return the path of the folder beside a file of rows."""
+    """Return the path of the folder beside a file of rows, which holds the data that its runs share."""
     return target.parent / f"{target.stem}.work"
 
 

@@ -1,4 +1,4 @@
-"""ScienceWorld as a stage: experiments, with an agent that reuses trajectories."""
+"""The stage (``stage.Stage``) of experiments in ScienceWorld, with an agent that reuses trajectories."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cascade_memory.evaluation.stream import PrecomputedEmbedder
 
 
 def prepare_science(run: Run, folders: Folders) -> None:
-    """Make as much of the stream as the run plays, unless this is already done."""
+    """Make as many tasks of the stream as the run plays, unless this is already done."""
     if run.solver.startswith("reuse"):
         _solved(run.solver, run.limit, folders.work)
     else:
@@ -44,27 +44,30 @@ def _starts(limit: int | None, folders: Folders) -> list[Start]:
 
 @lru_cache(maxsize=1)
 def whole_stream(folders: Folders, limit: int | None, model: str) -> tuple[list[Start], PrecomputedEmbedder]:
-    """Load the whole stream and its vectors; both are cached for later runs."""
+    """Load the stream of ``scienceworld_whole`` and the vectors of its texts; both are cached for later runs."""
     starts = _starts(limit, folders)
     return starts, PrecomputedEmbedder(best_embedder(model), [start.text for start in starts])
 
 
 def experiments_of(run: Run, folders: Folders) -> tuple[list[Start], PrecomputedEmbedder]:
-    """Return the whole stream, for a model: in the order of the seed, with the vectors of its queries.
+    """Return the stream of ``scienceworld_whole``, which a model plays, in the order of the seed, and the vectors of its texts.
 
-    It is the paper's own if the folder of data holds it, otherwise one that is drawn here in the same way.
+    The stream is the paper's own if the folder of data holds it. Otherwise it is drawn here in the same way.
     """
     stream, embedder = whole_stream(folders, run.limit, folders.model(run, "embedder"))
     return [stream[i] for i in order_of(len(stream), run.seed, run.order)], embedder
 
 
 def is_published(folders: Folders) -> bool:
-    """Say whether a model plays the paper's own stream."""
+    """Say whether the folder of data holds the paper's own stream, which a model then plays."""
     return (folders.data / PUBLISHED).is_file()
 
 
 def science_stage(run: Run, folders: Folders) -> Stage:
-    """Build the stage: the tasks with solutions in the order of the seed, and the agent ("reuse-map" is the weaker one)."""
+    """Build the stage: the tasks with known solutions in the order of the seed, and the agent.
+
+    If the run's solver is "reuse-map", the agent is the weaker one; see ``science_agent.ScienceAgent``.
+    """
     stream, embedder = embedded(run.solver, folders.work, run.limit, folders.model(run, "embedder"))
     tasks = [stream[i] for i in order_of(len(stream), run.seed, run.order)]
     alone = solved_alone(run, len(tasks))

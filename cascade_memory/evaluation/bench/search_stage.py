@@ -1,4 +1,4 @@
-"""Deep search as a stage, with an agent that reuses plans and searches the passages with BM25."""
+"""The stage (``stage.Stage``) of deep search, with an agent that reuses plans and searches the passages with BM25."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from cascade_memory.ports import Embedder
 
 @cache
 def embedder_in(folder: str) -> Embedder:
-    """Return the embedder, one per process. Texts are embedded during a run, since they are not known before it."""
+    """Return the embedder in a folder, one per process; it embeds texts during a run, since they are not known before it."""
     return best_embedder(folder)
 
 
 @lru_cache(maxsize=2)
 def passages_of(data: Path, retrieval: Retrieval, kept_in: Path, model: str = "") -> LocalSearch:
-    """Index the passages of the data, once per process; their vectors are kept in a folder."""
+    """Index the passages of the data, once per process; their vectors are stored in the folder ``kept_in``."""
     path = first_of(PASSAGES, data)
     if path is None:
         raise InvalidInput(str(lacking(data)))

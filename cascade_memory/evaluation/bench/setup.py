@@ -29,8 +29,8 @@ class Setup:
     Args:
         ranker: A reranker, as a folder or a name on the hub: the paper's methods choose with it instead of the light features.
         embedder: An embedder, as a folder or a name on the hub, for the recall of all methods with a memory.
-        k: How many cases are shown, by methods that do not say so in their name.
-        alpha: The weight of the exploration bonus, of methods that explore.
+        k: How many cases are shown by a method whose name does not say it.
+        alpha: The weight of the exploration bonus in methods that explore.
         learning_rate: The learning rate of Neural-LinLogUCB and Neural-LinUCB: of the encoder and of the head.
     """
 
@@ -78,7 +78,7 @@ class Setup:
 
 
 def told_apart(rows: Iterable[Row]) -> list[Row]:
-    """Return the rows; where a method was played with several models, its name says with which ones.
+    """Return the rows; if a method was played with different models, add to its name the models of each row.
 
     >>> told_apart([{"task": "rca", "method": "CASCADE", "models": ""}])[0]["method"]
     'CASCADE'

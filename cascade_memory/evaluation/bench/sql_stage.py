@@ -1,4 +1,4 @@
-"""Text to SQL as a stage, with an agent that reuses queries and is judged by running the query that it writes."""
+"""The stage (``stage.Stage``) of text to SQL: an agent reuses queries, and is judged by running the query that it writes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ SET_ASIDE = 60  # questions with which the agent was developed; no methods are c
 def embedded(
     name: str, aside: bool, limit: int | None, data: Path, model: str
 ) -> tuple[SQLTask, list[Item], PrecomputedEmbedder]:
-    """Load the questions and their vectors. The task and its databases stay open until the process ends."""
+    """Load the questions and their vectors. The task and its databases stay open until the process ends.
+
+    With ``aside``, the questions are those with which the agent was developed; otherwise they are the others.
+    """
     entry = CATALOGUE[name]
     assert entry.make is not None
     task = cast("SQLTask", entry.make(entry))
@@ -34,7 +37,10 @@ def embedded(
 
 
 def sql_stage(run: Run, folders: Folders) -> Stage:
-    """Build the stage: the questions in the order of the seed, and the agent ("reuse-map" is the weaker one)."""
+    """Build the stage: the questions in the order of the seed, and the agent.
+
+    If the run's solver is "reuse-map", the agent is the weaker one; see ``sql_agent.SQLAgent``.
+    """
     model = folders.model(run, "embedder")
     task, stream, embedder = embedded(run.task, run.solver == ASIDE, run.limit, folders.data, model)
     items = [stream[i] for i in order_of(len(stream), run.seed, run.order)]

@@ -1,4 +1,4 @@
-"""The stage of a run: a stream in its order, a solver, and the declared parameters."""
+"""The stage of a run: the tasks in the order of play, the solver, and the solver's declared parameters."""
 
 from __future__ import annotations
 
@@ -100,7 +100,10 @@ def in_order(items: Sequence[Item], run: Run) -> list[Item]:
 
 
 def data_differs(run: Run, folders: Folders) -> dict[str, str]:
-    """Return a column that says how the data differs from the paper's; it is empty if DTLBench's own files are read."""
+    """Return the column "differs" for a row: how the data of the run's task differs from the paper's.
+
+    The text is empty if DTLBench's own files are read. A task that DTLBench does not have gets no such column.
+    """
     entry = CATALOGUE.get(run.task)
     if entry is None or entry.published is None:
         return {}

@@ -1,4 +1,4 @@
-"""Chooses the stage for a run."""
+"""Chooses and builds the stage of a run (``stage.Stage``)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def stage_for(run: Run, folders: Folders) -> Stage:
 
 
 def lacking(stream: str, data: Path, *, passages: bool = True) -> str | None:
-    """Say what is missing to play a stream; None if nothing is. Deep search needs no ``passages`` if a server searches.
+    """Say what is missing to play a stream; None if nothing is missing.
+
+    ``passages=False`` says that a server does the search of deep search, so that no passages are needed in ``data``.
 
     >>> lacking("banking77", Path("nowhere"))
     'no data for banking77 in nowhere: cascade-memory bench data says where to get it'

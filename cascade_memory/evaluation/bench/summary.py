@@ -39,7 +39,10 @@ def base_of(rows: Sequence[Row]) -> str:
 
 
 def table(rows: Sequence[Row]) -> list[list[str]]:
-    """Make a line per method: its success on each task in percent, and its mean difference to ``base_of`` over tasks."""
+    """Make a line per method: its success on each task in percent, and its mean difference to the method ``base_of(rows)``.
+
+    The difference is the mean over the tasks.
+    """
     base = base_of(rows)
     tasks, methods = (list(dict.fromkeys(row[name] for row in rows)) for name in ("task", "method"))
     seeds = sorted({row["seed"] for row in rows})

@@ -44,10 +44,9 @@ def tune(
 ) -> Tuning:
     """Choose the parameters of ``wanted.method`` one after the other; parameters that are not chosen yet are zero.
 
-    Other parameters, such as k, stay as ``wanted.options`` says.
-
-    ``play_all`` plays the runs that have no row yet, and returns the rows of all runs. Of equally good values, the first one
-    is chosen.
+    Other parameters, such as k, stay as ``wanted.options`` says. ``grids`` has the values to try for each parameter. Of equally
+    good values, the first one is chosen. ``play_all`` is a function that plays those of the given runs that have no row yet,
+    and returns the rows of all of them.
     """
     if wanted.method not in TUNABLE:
         raise InvalidInput(f"{wanted.method!r} has nothing to tune; these have: {', '.join(TUNABLE)}")
@@ -66,7 +65,7 @@ def tune(
 
 
 def rate(trial: Trial) -> float:
-    """Compute the share of tasks solved, as the mean over seeds."""
+    """Compute the share of tasks that were solved with the parameters of a trial, as the mean over seeds."""
     return float(np.mean([row["rate"] for row in trial[1]]))
 
 

@@ -39,7 +39,7 @@ def words_of(text: str) -> str:
 
 
 def drawn(rows: Sequence[Row], count: int) -> list[Row]:
-    """Draw rows by a hash of ``split`` and ``orig_index``: every machine draws the same rows in the same order.
+    """Draw ``count`` rows by a hash of ``split`` and ``orig_index``: every machine draws the same rows in the same order.
 
     >>> [row["orig_index"] for row in drawn([{"orig_index": i} for i in range(5)], 3)]
     [4, 3, 1]
@@ -52,7 +52,7 @@ def drawn(rows: Sequence[Row], count: int) -> list[Row]:
 
 
 def text_of(source: Path, *names: str) -> str:
-    """Read, as UTF-8, the first of these files that exists in the folder ``source``."""
+    """Read, as UTF-8, the first of the files ``names`` that exists in the folder ``source``."""
     path = next((source / name for name in names if (source / name).is_file()), source / names[0])
     try:
         if path.stat().st_size > _MOST_BYTES:
@@ -65,7 +65,7 @@ def text_of(source: Path, *names: str) -> str:
 
 
 def table_of(source: Path, columns: Sequence[str], *names: str) -> list[dict[str, str]]:
-    """Read a file of comma-separated values that has at least these columns."""
+    """Read comma-separated values from the first of the files ``names`` that exists; raise if one of ``columns`` is missing."""
     lines = csv.DictReader(io.StringIO(text_of(source, *names), newline=""))
     try:
         rows = list(lines)
@@ -81,7 +81,7 @@ def table_of(source: Path, columns: Sequence[str], *names: str) -> list[dict[str
 
 
 def json_of(source: Path, name: str, kind: type, what: str) -> Any:
-    """Read a JSON file whose outermost value is of the type ``kind``."""
+    """Read a JSON file whose outermost value has the type ``kind``; otherwise the error says that it should be ``what``."""
     try:
         found = json.loads(text_of(source, name))
     except (ValueError, RecursionError) as error:

@@ -43,7 +43,7 @@ def _row(patient: Row, evidences: Mapping[str, Any], source: Path) -> Row:
 
 
 def _said(name: str, values: list[str], evidences: Mapping[str, Any], source: Path) -> str:
-    """Write a question with its answer: yes, a number, or the meaning of each value."""
+    """Write the question about an evidence and the patient's answer: yes, a number, or the meaning of each value."""
     about = evidences.get(name)
     if not isinstance(about, dict) or not isinstance(about.get("question_en"), str):
         raise InvalidInput(f"{source / _EVIDENCES} does not describe the evidence {name!r} with a question_en")

@@ -17,7 +17,7 @@ _MESSAGE = re.compile(r"\s*(?P<module>\w+)/(?P<severity>\d+)/(?P<mnemonic>\w+)\s
 
 
 def convert(source: Path, count: int) -> Converted:
-    """Draw messages of the most frequent modules; each text counts once."""
+    """Draw messages of the most frequent modules; a text that occurs several times is one message."""
     rows: dict[str, Row] = {}
     index = 0
     for device, file in _FILES.items():

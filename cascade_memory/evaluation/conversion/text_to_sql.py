@@ -31,7 +31,7 @@ def _converter(target: str, databases: str, *, sql: str, also: tuple[str, ...] =
 
 
 def _packed(folder: Path, names: list[str]) -> bytes:
-    """Pack the databases that the questions are about."""
+    """Return the bytes of an archive (tar.gz) with the databases of these names."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=6) as archive:
         for name in names:

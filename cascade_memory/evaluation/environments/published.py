@@ -1,4 +1,4 @@
-"""Reads the published streams of the environments: each line of JSON has a task, and says where the environment has it."""
+"""Reads the published streams of the environments: each line of JSON has a task and names its game or experiment."""
 
 from __future__ import annotations
 

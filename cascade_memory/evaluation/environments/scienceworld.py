@@ -62,7 +62,7 @@ class ScienceWorld:
         self._server: Any = self._world.server
 
     def training_variations(self, kind: str) -> list[int]:
-        """Return the training variations, which are not used for testing."""
+        """Return the numbers of the training variations of a type of task; they are not used for testing."""
         self._world.load(kind, 0, "easy", False)
         return sorted(self._world.get_variations_train())
 
@@ -103,7 +103,10 @@ class ScienceWorld:
         return str(self._server.step(action))
 
     def act(self, action: str) -> str | None:
-        """Perform an action and return the observation; None if it is unknown. If it is ambiguous, take its first meaning."""
+        """Perform an action and return the observation; None if the world does not know the action.
+
+        If the world asks which of several meanings an action has, the first one is chosen.
+        """
         observation = self.say(action)
         if observation.startswith(UNKNOWN):
             return None

@@ -55,8 +55,9 @@ def science_tasks(
 ) -> list[ScienceTask]:
     """Read the stream, or make it first, which takes about a second per task. With a limit, only so many tasks are made.
 
-    Generated solutions differ each time, so they are stored. A variation is left out if its solution does not solve it when it
-    is played again. Without a limit, the tasks are in the order of ``places``; with one, they are drawn from all of them.
+    Generated solutions differ each time, so they are stored. A variation is left out if its solution, played again, does not
+    solve it. Without a limit, the tasks are in the order of ``places``; with one, they are drawn from all of these. With
+    ``for_development``, the stream consists of the variations that are reserved for development.
     """
     with _Making(file, for_development=for_development) as making:
         every = making.places()
@@ -90,7 +91,7 @@ class _Making:
         return found
 
     def task(self, place: Place) -> ScienceTask | None:
-        """Return a task; None if no solution is known."""
+        """Return the task of an experiment, which is made if the file lacks it; None if no solution is known."""
         if place not in self._found:
             self._found[place] = solved_task(self._started(), place)
             add_line(self._file, _plain(place, self._found[place]))
@@ -112,7 +113,7 @@ class _Making:
 
 
 def solved_task(world: ScienceWorld, place: Place) -> ScienceTask | None:
-    """Make a task with a shortened form of the world's own solution; None if this form does not solve it within the limit."""
+    """Make a task with the world's own solution, shortened; None if that does not solve it within the limit of actions."""
     actions = world.load_with_solution(place)
     task = " ".join(world.description().split())  # as one paragraph
     text = f"{task}\n\n{world.look().strip()}\n\n{world.inventory().strip()}"

@@ -43,7 +43,7 @@ class Adapter:
         }
 
     def switched_off(self) -> AbstractContextManager[Any]:
-        """Let the model be the untrained one inside the block."""
+        """Return a context manager: inside its block, the model computes as it did before the training."""
         return self._inside.disable_adapter()
 
     def remove(self) -> None:

@@ -15,7 +15,7 @@ from cascade_memory.evaluation.gradient.records import Record, from_json, to_jso
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The state after a step of the optimiser."""
+    """The state of a model that learns, after a step of the optimiser."""
 
     tensors: Mapping[str, Any]
     steps: int
@@ -48,7 +48,10 @@ class CheckpointFile:
         new.replace(self.path)
 
     def read(self) -> Checkpoint | None:
-        """Return the checkpoint; None if there is none. One of another model, other settings or another stream is refused."""
+        """Return the checkpoint; None if there is none.
+
+        An error is raised if it is the checkpoint of another model, of other settings or of another stream.
+        """
         from safetensors import SafetensorError, safe_open
 
         if not self.path.exists():

@@ -88,7 +88,7 @@ def load_causal_lm(name: str, *, halved: bool = False) -> CausalLM:
 
 
 def _in_one_piece(head: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Make the last positions of a batch contiguous in memory; otherwise PyTorch copies the weights for each text."""
+    """Make the input of the output layer contiguous in memory; otherwise PyTorch copies the weights for each text."""
     del head
     return (given[0].contiguous(), *given[1:])
 

@@ -39,7 +39,7 @@ class LocalChat:
         self.last: Sampled | None = None  # what was sampled for the last request
 
     def complete(self, messages: Sequence[Message], note: Note = lambda _: None) -> Reply:
-        """Return the reply."""
+        """Return the model's reply to these messages, and pass the reply and its time to ``note``."""
         began = time.monotonic()
         prompt = prompt_tokens(self._lm, messages)
         answer = sample(self._lm, prompt, self._sampling, np.random.default_rng([self._seed, 11, self.draw]))

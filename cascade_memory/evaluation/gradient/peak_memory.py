@@ -33,7 +33,7 @@ class PeakMemory:
             return
 
     def gib(self) -> float | None:
-        """Return the peak since ``begin``, in GiB."""
+        """Return the peak since ``begin``, in GiB; None if it cannot be measured."""
         if self._cuda:
             import torch
 

@@ -14,7 +14,7 @@ from cascade_memory.errors import InvalidInput
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One episode."""
+    """What is recorded of one episode."""
 
     success: bool
     prompt_tokens: int
@@ -48,7 +48,7 @@ def from_json(text: str) -> list[Record]:
 
 
 def columns_of(records: Sequence[Record], last: int) -> dict[str, Any]:
-    """Return the columns of a row; ``log_ratio`` is the mean over the last ``last`` episodes.
+    """Return the columns that records add to the row of their run; ``log_ratio`` is the mean of the last ``last`` episodes.
 
     >>> columns_of([Record(True, 5, 2, 0.5, 12.0), Record(True, 5, 2, 1.5, 14.0)], last=1)["log_ratio"]
     1.5

@@ -18,8 +18,8 @@ class Reinforce:
     """Trains an adapter on the rewards of sampled answers.
 
     The gradient of an episode is the gradient of the log-probability of the whole answer, multiplied by a weight. The weight is
-    the reward minus a penalty for the distance to the untrained model. The log-probability is that of the model itself, at
-    temperature 1 and over all tokens.
+    the reward minus a penalty for the distance to the untrained model. The log-probability is computed at temperature 1 and
+    over all tokens, whatever the settings of the sampling.
     """
 
     def __init__(self, lm: CausalLM, training: Training, seed: int) -> None:

@@ -116,7 +116,7 @@ def _bare(text: str) -> str:
 
 
 def _is_whole(text: str) -> bool:
-    """Say whether a text has balanced braces; a text that reaches from inside one LaTeX command into another has not."""
+    """Say whether the braces of a text are balanced, as they are not if it begins in one LaTeX command and ends in another."""
     depth = 0
     for match in _BRACE.finditer(text):
         depth += 1 if match[0].endswith("{") and len(match[0]) != 2 else -1 if match[0] == "}" else 0

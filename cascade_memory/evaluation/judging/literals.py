@@ -41,7 +41,7 @@ def read_literal(text: str) -> Any:
 
 
 def literal_at(text: str, at: int) -> tuple[Any, int] | None:
-    """Read the JSON or the Python literal that begins at a place; return it with the place where it ends.
+    """Read the JSON or the Python literal that begins at the index ``at``; return it with the index where it ends.
 
     >>> literal_at("so {'a': 1} it is", 3)
     ({'a': 1}, 11)

@@ -38,20 +38,29 @@ class ModelJudge:
         self._ask, self._criteria, self._passes = ask, criteria, passes
 
     def keep_log(self, path: Path) -> Asking | None:
-        """Log the requests from now on and return the ``Asking`` that sends them; None if ``ask`` is a plain function."""
+        """From now on, log the requests in the file ``path``; return the ``Asking`` that sends them.
+
+        If ``ask`` is a plain function, nothing is logged, and the result is None.
+        """
         if not isinstance(self._ask, Asking):
             return None
         self._ask = self._ask.logged(path)
         return self._ask
 
     def verdict(self, query: str, reply: str, right: str | None = None) -> float | None:
-        """Return the judge's verdict, from 0 to 1; None if it gives none. ``right`` is a right answer, if one is known."""
+        """Return the judge's verdict, from 0 to 1; None if the judge gives none in the required form.
+
+        ``right`` is a right answer, if one is known.
+        """
         question = verdict_question(self._criteria, query, reply, right=right, signed=True)
         messages = [{"role": "system", "content": question.instruction}, {"role": "user", "content": question.body}]
         return verdict_in(self._ask(messages), question.sign)
 
     def __call__(self, query: str, reply: str, right: str | None = None) -> float:
-        """Return the reward. If no verdict is given after several tries, raise: this is neither a success nor a failure."""
+        """Return the reward; raise ``ModelUnavailable`` if the judge gives no verdict in several tries.
+
+        A missing verdict is neither a success nor a failure.
+        """
         for _ in range(_TRIES):
             found = self.verdict(query, reply, right)
             if found is not None:

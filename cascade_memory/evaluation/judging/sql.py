@@ -50,7 +50,10 @@ class ReadOnlyQueries:
         self._alone = threading.Lock()  # runs that are played at once share one process
 
     def run(self, database: Path | None, sql: str, *, most_rows: int = 100_000) -> list[Row]:
-        """Return the rows of a query on a file (or without a database), at most ``most_rows`` + 1 of them."""
+        """Return the rows of a query on a file (or without a database), at most ``most_rows`` + 1 of them.
+
+        The additional row shows that the query has more rows than ``most_rows``.
+        """
         request = {"database": None if database is None else str(database), "sql": sql, "most_rows": most_rows}
         with self._alone:
             answer = self._ask(request)
@@ -138,7 +141,10 @@ class ReadOnlyQueries:
 
 
 def sql_execution(reply: str, gold: str, database: Path, queries: ReadOnlyQueries) -> float:
-    """Reward a query that returns the rows of the right one, in the same order if the right query orders them."""
+    """Return 1 if the query in a reply returns the same rows as the right query ``gold``, otherwise 0.
+
+    If the right query orders its rows, their order must be the same too.
+    """
     try:
         wanted = queries.run(database, gold)
     except QueryFailed as error:
@@ -167,7 +173,7 @@ def orders(sql: str) -> bool:
 
 
 def same_rows(given: list[Row], wanted: list[Row], *, ordered: bool) -> bool:
-    """Say whether two results have the same rows.
+    """Say whether two results have the same rows and, with ``ordered``, in the same order.
 
     >>> same_rows([(1, "a"), (2.0, "b")], [(2, "b"), (1, "a")], ordered=False)
     True

@@ -1,4 +1,4 @@
-"""A process that answers untrusted queries, one line of JSON each. Run as a script, and killed when it takes too long."""
+"""A process that answers untrusted queries, one line of JSON each. It is run as a script, and killed if it takes too long."""
 
 from __future__ import annotations
 

@@ -141,7 +141,10 @@ class ActingSolver:
         return Step(action=action, observation=observation, thought=thought), self._world.refused
 
     def _first(self, task: str, cases: Sequence[RecalledCase]) -> list[Message]:
-        """Build the first messages; in a ``World``, the limit for a case is much higher, since each step of it may matter."""
+        """Build the first messages.
+
+        In a ``World``, a case may be much longer before it is cut, since each step of it may matter.
+        """
         if self._show == "turns" and cases and not any(is_only_text(case) for case in cases):
             return [{"role": "system", "content": self._instruction}, *self._earlier(cases, task)]
         cases = [as_answered(case, self._as_said) for case in cases]
@@ -173,7 +176,10 @@ class ActingSolver:
         return "\n".join(filter(None, [done, step.observation])) if (done := self._said(step)) else ""
 
     def _said(self, step: Step) -> str:
-        """Write a step of a case; a thought alone becomes an action in a ``World`` if the model thinks, else an empty text."""
+        """Write a step of a case as a reply of the model.
+
+        A step that is only a thought becomes an action in a ``World`` if the model thinks; otherwise the text is empty.
+        """
         if step.action:
             return "\n".join(filter(None, [f"Thought: {step.thought}" if step.thought else "", f"Action: {step.action}"]))
         return f"Action: think: {step.thought}" if self._thinks and self._world is not None else ""

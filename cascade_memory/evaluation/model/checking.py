@@ -89,7 +89,7 @@ def _asked(chat: Chat, text: str, system: str = "") -> Reply:
 
 
 def _silent(_: Try) -> None:
-    """Ignore the attempt that is reported."""
+    """Ignore a report of an attempt: the ``note`` of requests that are not logged."""
 
 
 def _answers(chat: Chat) -> Finding:
@@ -210,7 +210,7 @@ def _length(chat: Chat, longest: int) -> Finding:
 
 
 def _brief(chat: Chat) -> Chat:
-    """Return the model with short replies, if it sets ``max_tokens``, since only the length of the prompt is tested."""
+    """Return the model with a small ``max_tokens``, if it has this setting, since only the prompt's length is tested."""
     if getattr(chat, "max_tokens", None) is None:
         return chat
     return replace(chat, max_tokens=8)  # type: ignore[type-var]

@@ -56,8 +56,8 @@ _AGAIN = "\nYou have sent this very code {} times, and it gives the same each ti
 class CodeSolver:
     """Lets a model write code over the records, and revise it after an error; the case stores every round.
 
-    As in the paper's agent, the prompt of a round has the question with the cases, and the code of the round before with its
-    result. It does not have earlier rounds.
+    As in the paper's agent, the prompt of a round has the question with the cases, and the code and result of the previous
+    round only.
     """
 
     def __init__(self, questions: Sequence[Question], records: Records, asking: Asking) -> None:

@@ -1,4 +1,4 @@
-"""For each world, a task solved with thoughts, which is shown to a model that thinks but has no case, as in the paper."""
+"""Examples of solved tasks with thoughts, one for each world, for a model that thinks but has no case, as in the paper."""
 
 from __future__ import annotations
 

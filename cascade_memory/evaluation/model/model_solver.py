@@ -20,7 +20,10 @@ from cascade_memory.evaluation.tasks.task import Item, Task
 
 @runtime_checkable
 class FindsAnswers(Protocol):
-    """A task that can find the answer in a reply, to store it. For other tasks, a box or the whole reply is the answer."""
+    """A task that can find the answer in a reply, to store it.
+
+    For other tasks, the answer is what the reply has in a box (see ``judging.answers.answer_in``), or else the whole reply.
+    """
 
     def answer(self, reply: str) -> str:
         """Return the answer."""
@@ -32,7 +35,7 @@ class AsksQuestions(Protocol):
     """A task that writes its own questions; for other tasks, the query itself is the question."""
 
     def question(self, item: Item) -> str:
-        """Write the task and the form of the answer."""
+        """Write the question with the form that its answer must have."""
         ...
 
 
@@ -62,9 +65,10 @@ def truths_of(task: Task, items: Sequence[Item]) -> list[str]:
 class ModelSolver:
     """Asks a model to solve a task with recalled cases; the task judges the reply.
 
-    The prompt has the instruction, the cases, and the question. The cases are fenced data or, with ``show="turns"``, earlier
-    turns. A reward of 1 is a success; a prompt that is too long for the model is a failure. A case stores only the answer if
-    the answer can be found in the reply. If the task reveals the truth after a success, the case stores the truth.
+    The prompt has the instruction, the cases, and the question. The cases are shown as fenced data or, with ``show="turns"``,
+    as earlier turns of the conversation. A reward of 1 is a success; a prompt that is too long for the model is a failure. A
+    case stores only the answer if the answer can be found in the reply. If the task reveals the truth after a success, the case
+    stores the truth.
     """
 
     def __init__(self, task: Task, items: Sequence[Item], asking: Asking, *, show: Show = "text") -> None:

@@ -34,7 +34,10 @@ _UNFIT = re.compile(r"[^\w.=+-]+")
 
 @runtime_checkable
 class KeepsLog(Protocol):
-    """A judge that itself asks a model: ``ModelJudge``, which cannot be imported here, since it imports this package."""
+    """A judge that itself asks a model.
+
+    This stands for ``ModelJudge``, which imports this package and so cannot be imported here.
+    """
 
     def keep_log(self, path: Path) -> Asking | None:
         """Log the judge's requests from now on, and return the ``Asking`` that sends them."""
@@ -43,7 +46,10 @@ class KeepsLog(Protocol):
 
 @runtime_checkable
 class KeepsOutcomes(Protocol):
-    """A chat model that stores outcomes of tasks: ``Outcomes``, which cannot be imported here, since it imports this module."""
+    """A chat model that stores outcomes of tasks.
+
+    This stands for ``Outcomes``, which imports this module and so cannot be imported here.
+    """
 
     def watched(self, solver: Solver, task: str, queries: Sequence[str], show: Show) -> Solver:
         """Return the solver in a form that also stores the outcome of each attempt."""
@@ -81,12 +87,12 @@ class Model:
 
     @property
     def declared(self) -> Mapping[str, Any]:
-        """The sampling settings, for the row."""
+        """The sampling settings, and the other settings that differ from the defaults, as a row stores them."""
         chosen = {**({} if self.thinks else {"thinks": False}), **({} if self.show == "text" else {"show": self.show})}
         return {**self.chat.settings, **chosen, **self.searching.declared}
 
     def stage(self, task: Task, run: Run, folders: Folders) -> Stage:
-        """Build the stage: the task's stream with this solver."""
+        """Build the stage (see ``bench.stage.Stage``): the task's stream with this solver."""
         stream, embedder = embedded(task, run.limit, folders.data, folders.model(run, "embedder"))
         items = in_order(stream, run)
         log = folders.work / "requests" / log_name(run)

@@ -57,7 +57,7 @@ class RequestLog:
         return found
 
     def append(self, key: str, model: str, messages: Sequence[Message], tried: Try) -> None:
-        """Log one attempt; messages at the start that the request before began with too are only counted, not written again."""
+        """Log one attempt; the first messages are only counted, not written, if the previous request began with them too."""
         same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(self._before, messages, strict=False)))
         self._before = list(messages)
         entry: dict[str, Any] = {

@@ -29,7 +29,10 @@ class Patience:
     seconds: float
 
     def ask(self, once: Callable[[float], Reply], note: Note) -> Reply:
-        """Call ``once(seconds left)`` until it succeeds; each attempt is passed to ``note`` before anything else happens."""
+        """Call ``once(seconds left)`` until it succeeds, and pass each attempt to ``note`` before anything else happens.
+
+        Raises ``ModelUnavailable`` if the retries or the seconds are used up.
+        """
         began = time.monotonic()
         for number in range(1, self.retries + 2):
             sent = time.monotonic()

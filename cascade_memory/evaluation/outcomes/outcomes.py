@@ -112,7 +112,7 @@ class Outcomes:
         return self._head.about
 
     def with_tools(self, tools: Sequence[Mapping[str, Any]]) -> Outcomes:
-        """Return the answers of this model when it is offered these tools; they are kept in the same table."""
+        """Return a view of this table for the model with these tools; its answers are kept in the same table."""
         if self._chat is not None and not isinstance(self._chat, TakesTools):
             raise InvalidInput(f"{self._chat.name} takes no tools")
         view = object.__new__(Outcomes)
@@ -228,7 +228,7 @@ class _Shared:
             return new, True
 
     def keep(self, key: str, reply: Reply | PromptTooLong) -> None:
-        """Write an answer."""
+        """Write the reply to a prompt to the file; the prompt is no longer under way."""
         with self._guard:
             self._check_open()
             self.file.add_reply(key, reply)
@@ -240,7 +240,7 @@ class _Shared:
             self._under_way.pop(key, None)
 
     def keep_outcome(self, outcome: Outcome) -> None:
-        """Write a verdict."""
+        """Write the outcome of an attempt to the file."""
         with self._guard:
             self._check_open()
             self.file.add_outcome(outcome)

@@ -1,4 +1,4 @@
-"""The file of a table of outcomes: a head, then a line of JSON for each reply and for each verdict."""
+"""The file of a table of outcomes: a head, then a line of JSON for each reply and for each outcome of an attempt."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class OutcomeFile:
         self.head = head
 
     def add_reply(self, key: str, reply: Reply | PromptTooLong) -> None:
-        """Keep the answer to a prompt."""
+        """Write the reply to a prompt, or that the prompt is too long."""
         if isinstance(reply, PromptTooLong):
             self._append({"key": key, "too_long": True})  # what the server said may hold a part of the prompt
         else:
@@ -70,7 +70,7 @@ class OutcomeFile:
         self.replies[key] = reply
 
     def add_outcome(self, outcome: Outcome) -> None:
-        """Keep a verdict; one that is known is not written again."""
+        """Write an outcome, unless the file has one for the same task, query, cases and way of showing them."""
         if _about(outcome) not in self.outcomes:
             self._append(asdict(outcome))
             self.outcomes[_about(outcome)] = outcome

@@ -55,7 +55,7 @@ def steps(section: Section) -> Chart | None:
 
 
 def missed(section: Section) -> Chart | None:
-    """Plot the regret of each task, and both parts of it where they are known."""
+    """Plot the regret of each task and, where they are known, its two parts (see ``regret.split``)."""
     parts = (("coverage gap", _gap), ("retrieval regret", _retrieval))
     panels: list[Panel] = []
     about_parts = ""
@@ -103,7 +103,7 @@ def _retrieval(row: Row) -> NDArray[np.float64] | None:
 
 
 def _bars(section: Section) -> str:
-    """Say what the bars and the grey lines are."""
+    """Explain the bars and the grey lines of a chart, for its caption."""
     grey = " Thin grey lines: the other methods, see the table." if OTHER in looks(section.methods).values() else ""
     cut = "cut where they leave the picture"
     return f"Bars at the right: 95 % intervals at the end, over three seeds or more (Student's t), {cut}.{grey}"
@@ -183,7 +183,7 @@ def _curves(
 
 
 def _ends_in_words(section: Section, task: str, curve: Curve, what: str) -> str:
-    """Describe in words where the lines end."""
+    """Describe in words the last value of each coloured line."""
     curves = _curves(section, task, curve)
     ends = ", ".join(f"{name} {curves[name][1][-1]:.1f}" for name in strong(section.methods) if name in curves)
     tasks = max((int(steps[-1]) for steps, _, _ in curves.values()), default=0)

@@ -61,7 +61,7 @@ def _cell(cell: str | Cell, kind: str) -> str:
 
 
 def sign(verdict: str) -> str:
-    """Render the mark of a verdict."""
+    """Render the sign of a verdict: ▲ for more, ▼ for fewer, ● for open."""
     return f'<span class="sign" aria-hidden="true">{_SIGNS[verdict]}</span> '
 
 

@@ -62,7 +62,11 @@ _AGAINST_OTHERS: dict[Verdict, str] = {"more": "It is ahead.", "fewer": "It is b
 
 
 def answer(section: Section) -> str:
-    """Render a section's answer: how far its subject is ahead on average, compared with no memory if that was played."""
+    """Render the answer of a section: how far its subject is ahead on average.
+
+    The subject is the method that the section is about (see ``words.subject``). It is compared with no memory, if that was
+    played.
+    """
     ours = words.subject(section)
     base = next(iter(words.compared_with(section)), None)
     found = None if base is None else on_average(section, comparable(section, ours, base), ours, base)
@@ -169,7 +173,7 @@ def _section(section: Section, place: int) -> str:
 
 
 def _verdicts(section: Section) -> list[str]:
-    """Say where the subject is ahead, and where not; no comparison is in both lists."""
+    """Say where the section's subject (see ``words.subject``) is ahead, and where not; no comparison is in both lists."""
     method = words.subject(section)
     doubts = words.where_memory_does_not_help(section)
     lines = [line for base in words.compared_with(section) for line in words.against(section, method, base)]
@@ -190,7 +194,10 @@ def _verdicts(section: Section) -> list[str]:
 
 
 def _differences(section: Section, place: int) -> str:
-    """Show the paired differences as a picture; their figures, and the differences on parts of the streams, are folded."""
+    """Show the paired differences as a picture, and fold their figures and the differences on parts of the streams.
+
+    A reader opens a folded part on demand (see ``markup.folded``).
+    """
     drawn = forest.forest(section)
     parts = [heading(3, "Paired differences") if drawn is None else chart(drawn, f"{place}-differences")]
     parts.append(folded("The figures of all methods", [table.html() for table in tables.differences(section)]))

@@ -102,9 +102,9 @@ def _ordered(found: Iterable[str], listed: Iterable[str]) -> list[str]:
 
 
 def sections(rows: Iterable[Row], against: Sequence[str] = ()) -> list[Section]:
-    """Split rows into sections that must not be mixed. Of two rows of the same run, the later one counts.
+    """Split rows into sections that must not be mixed.
 
-    ``against`` names further methods that every method is compared with.
+    Of two rows of the same run, the later one counts. ``against`` names further methods with which every method is compared.
     """
     parts: dict[tuple[str, int | None, str], dict[tuple[str, str, int], Row]] = {}
     for place, row in enumerate(told_apart(rows), 1):

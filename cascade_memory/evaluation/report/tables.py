@@ -96,7 +96,7 @@ def beside_the_paper(section: Section) -> Table | None:
 
 
 def missed(section: Section) -> Table | None:
-    """Tabulate the regret at the end of the streams, and both parts of it where they are known."""
+    """Tabulate the regret at the end of the streams and, where they are known, its two parts (see ``regret.split``)."""
     lines: list[list[str]] = []
     for task in section.tasks:
         for method in section.methods:

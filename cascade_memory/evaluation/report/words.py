@@ -44,7 +44,7 @@ def solver_in_words(section: Section) -> str:
 
 
 def is_of_no_memory(sentence: Sentence) -> bool:
-    """Say whether a sentence compares with no memory."""
+    """Say whether a sentence compares a method with the method that has no memory."""
     return "no memory on " in sentence[1]
 
 
@@ -55,7 +55,11 @@ def against(section: Section, method: str, base: str) -> list[Sentence]:
 
 
 def where_memory_does_not_help(section: Section) -> list[Sentence]:
-    """Name the tasks without a certain gain: first of the subject over a fixed order, then of any memory over no memory."""
+    """Return sentences that name the tasks without a certain gain.
+
+    First come the gains of the subject over methods with a fixed order (``STATIC``, such as similarity), then those of any
+    memory over no memory.
+    """
     ours = subject(section)
     bases = [base for base in STATIC if base in section.methods and base != ours]
     lines = [one for base in bases for one in against(section, ours, base) if one[0] != "more"]

@@ -105,5 +105,5 @@ class CodeAgent:
 
 
 def _code_of(solution: Solution) -> str:
-    """Return the code that ran: that of the last round."""
+    """Return the code of the last round of a solution: the code that ran."""
     return solution if isinstance(solution, str) else solution.steps[-1].action

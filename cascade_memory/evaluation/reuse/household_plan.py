@@ -1,4 +1,4 @@
-"""Reads the plan in a case, its operations without the walking, and replaces its nouns by those of another task."""
+"""Reads the plan in a case (its operations, without the walking), and replaces its nouns by those of another task."""
 
 from __future__ import annotations
 

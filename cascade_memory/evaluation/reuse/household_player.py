@@ -121,7 +121,7 @@ class Player(ABC):
 
 
 class _Free(Player):
-    """Does what the game allows; what it does not allow costs no step."""
+    """A player that does what the game allows; an action that the game does not allow costs no step."""
 
     def __init__(self, engine: Engine, query: str) -> None:
         super().__init__(query)

@@ -88,7 +88,8 @@ class World(Protocol):
 class Replay:
     """One attempt: for each old action, teleport to its room and repeat it; if it is refused, try the most similar object.
 
-    The two strengths differ in ``repairs``: without it, no similar object is tried, and no measurement is read.
+    The two strengths of a ``ScienceAgent`` differ in ``repairs``: without it, no similar object is tried, and no measurement is
+    read.
     """
 
     def __init__(self, world: World, alike: Alike, *, new: Experiment, limit: int, repairs: bool) -> None:
@@ -126,7 +127,10 @@ class Replay:
             self._repair(deed, action, phrases)
 
     def _elsewhere(self, deed: Deed, action: str) -> bool:
-        """Try the original room: mapping words may have changed its name to a room without the object."""
+        """Try the action in the original room; return whether it was done, or the attempt has ended.
+
+        The mapping of words may have changed the name of the room to that of a room without the object.
+        """
         here = self._room
         if not deed.room or not here or deed.room == here or action.startswith(_UNREPAIRED):
             return False

@@ -59,7 +59,7 @@ def about(name: str, found: Sequence[Passage]) -> Passage | None:
 
 
 def fact(asked: str, passage: Passage) -> str:
-    """Read a fact from a passage; return an empty string if the passage does not have it."""
+    """Read the fact ``asked``, such as "birth place", from a passage; return an empty text if the passage does not have it."""
     if asked in ("birth date", "death date", "life span"):
         return _life(asked, passage.text)
     for pattern in _FACTS[asked]:

@@ -62,7 +62,10 @@ class SQLAgent:
         return next((one for one in bolder if self.answer(one, item)[0]), last)
 
     def versions(self, query: str, sql: str, item: Item) -> list[str]:
-        """Adapt a query in each way that the agent knows, the boldest first: with other tables and columns, and without."""
+        """Adapt a query in each way that the agent knows, the boldest first.
+
+        The boldest way also replaces tables and columns; the last one replaces only values.
+        """
         found = _QUERY.fullmatch(query)
         if found is None or found[1] not in self._databases:
             return [sql]

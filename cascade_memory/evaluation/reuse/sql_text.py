@@ -75,7 +75,7 @@ def _token(place: int, text: str, names: Sequence[str], tables: dict[str, str], 
 
 
 def joins(tokens: Sequence[Token]) -> list[tuple[int, int]]:
-    """Return the positions of columns of different tables that are compared for equality."""
+    """Return pairs of positions: two columns of different tables that the query compares for equality."""
     places: list[tuple[int, int]] = []
     for place, token in enumerate(tokens):
         if token.text == "=" and place and tokens[place - 1].role == "column":

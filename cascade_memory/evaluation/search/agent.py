@@ -120,7 +120,7 @@ def _text_in(arguments: str, name: str) -> str | None:
 
 
 def _sendable(arguments: str) -> str:
-    """Return arguments that a server accepts in the history: many read them as a JSON object, and fail at anything else."""
+    """Return the arguments if they are a JSON object, or else an empty one: many servers fail at others in the history."""
     try:
         return arguments if isinstance(json.loads(arguments), dict) else "{}"
     except (ValueError, RecursionError):

@@ -23,7 +23,7 @@ _PAUSE = 0.2  # seconds
 
 
 class Dense:
-    """An index of passages by their vectors, each of which is compared with that of the query.
+    """An index of passages by their vectors; a search compares each of them with the vector of the query.
 
     With the folder ``kept_in``, the vectors are computed once and kept there.
 

@@ -85,7 +85,7 @@ def chosen_tool(tools: Sequence[Any], name: str | None) -> tuple[Any, str]:
 
 
 def text_parameter(tool: Any) -> str | None:
-    """Return the one parameter that a tool needs, if it is a text; None for other tools."""
+    """Return the name of the one parameter that a tool needs, if it takes a text; None for other tools."""
     given = getattr(tool, "inputSchema", None) or getattr(tool, "input_schema", None)
     outline = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
     properties, required = outline.get("properties"), outline.get("required")

@@ -58,7 +58,7 @@ class ByModel:
 
 
 def tool_of(searching: Searching, folders: Folders, model: str = "") -> SearchTool:
-    """Connect to the search server, or index the passages."""
+    """Return the search tool: connect to the search server, or index the passages on this machine."""
     if searching.server is not None:
         return MCPTool(searching.server, tool=searching.tool)
     return PassageTool(passages_of(folders.data, searching.retrieval, folders.work, model))

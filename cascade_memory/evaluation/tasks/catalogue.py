@@ -21,7 +21,7 @@ from cascade_memory.evaluation.tasks.wordings import finance, legal, medical, op
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A task of the paper or another one (``paper_name`` is empty then), and the data that we use for it."""
+    """A task with the data that we use for it; ``paper_name`` is empty if the task is not one of the paper's."""
 
     name: str
     title: str
@@ -40,7 +40,7 @@ class Entry:
         return DTLBENCH.get(self.name)
 
     def is_there(self, data: Path) -> bool:
-        """Say whether a folder holds the files of the task; for tasks without an environment, DTLBench's files will do."""
+        """Say whether a folder holds the files of the task; a task without an environment can use DTLBench's files instead."""
         if self.there is not None:
             return self.there(data)
         if self.make is not None and self.published is not None and self.published.is_there(data):

@@ -27,7 +27,7 @@ class Published:
     run: str = "cascade-memory bench run --tasks {name} --order file --model NAME --base-url URL --data DIR"
 
     def is_there(self, data: Path) -> bool:
-        """Say whether a folder holds the files and folders."""
+        """Say whether a folder of data holds all files and folders of the task."""
         return all((data / name).exists() for name in self.files)
 
 

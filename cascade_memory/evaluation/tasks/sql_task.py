@@ -26,8 +26,8 @@ class SQLTask:
     The memory embeds and stores the question, with the evidence if there is any. A model also sees the ``CREATE TABLE``
     statements of the database, which would leave no room for the question in an embedder's 256 tokens.
 
-    ``published`` names a file of questions and a folder of databases in the layout of DTLBench; ``file`` and ``databases`` name
-    a file and an archive, which are read if the others are not there.
+    ``published`` names a file of questions and a folder of databases in the layout of DTLBench. If these do not exist, the file
+    ``file`` and the archive ``databases`` are read instead.
     """
 
     max_steps = 1
@@ -74,7 +74,7 @@ class SQLTask:
         return f"{self.instruction}\n\nThe schema of the database:\n{schema_of(database, self._queries)}"
 
     def _find(self, names: Iterable[str], source: Path) -> None:
-        """Find each database in the folder, or at most two folders below it, since an archive may bring folders along."""
+        """Find each database in the folder ``source`` or up to two folders below it, as an unpacked archive may add folders."""
         for name in names:
             safe = glob.escape(name) if _NAME.fullmatch(name) and name.strip(".") else ""
             places = chain.from_iterable(source.glob(f"{above}{safe}/{safe}.sqlite") for above in ("", "*/", "*/*/") if safe)

@@ -70,7 +70,10 @@ class Template:
         return solution.join(self.around)
 
     def question(self, query: str, names: Sequence[str] = ()) -> str:
-        """Write what a model is asked after the cases: the task, and how to answer."""
+        """Write what a model is asked after the cases: the task, and how to answer.
+
+        ``names`` are those of which something is asked, such as the defendants; they take the place of ``{names}`` in the form.
+        """
         form = self.form.replace("{names}", ", ".join(_one_line(name) for name in names))
         return f"{self.task}:\n{query}\n\n{form}"
 

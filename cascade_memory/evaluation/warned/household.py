@@ -164,7 +164,7 @@ class _Listening(Player):
         self._look(observation)
 
     def _own(self, action: str) -> str | None:
-        """Put an action into the words of this game: a receptacle of this room, and the object that is held or wanted.
+        """Translate an action of another game to this one: to a receptacle of this room and the held or wanted object.
 
         Return None if the room has no fitting receptacle or object.
         """

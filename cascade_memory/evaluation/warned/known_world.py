@@ -13,7 +13,7 @@ from cascade_memory.domain import connect
 
 
 class RealWorld(Protocol):
-    """A world that can be begun again, and then does the same."""
+    """A deterministic world: if a task is begun again, the same actions have the same results."""
 
     def begin(self, place: str) -> None:
         """Begin a task from its beginning."""
@@ -66,7 +66,7 @@ class KnownWorld:
         self._over = self._solved = False
 
     def begin(self, place: str, *, about: str = "") -> None:
-        """Begin a task from its beginning; ``about`` is what its answers depend on besides its name."""
+        """Begin a task from its beginning; besides its name, ``place``, the answers depend on ``about``."""
         self._place, self._done, self._over, self._solved = place, [], False, False
         self._key = _key(self._version.encode(), f"{place}\n{about}")
 
@@ -114,7 +114,7 @@ class KnownWorld:
         return self._kept(key, ask(self._brought_here())) if answer is None else answer
 
     def _brought_here(self) -> RealWorld:
-        """Return the real world, brought to the present point of the task; begin the task again if it did something else."""
+        """Return the real world at the present point of the task; begin the task again if the world has done something else."""
         if self._real is None:
             self._real = self._start()
         place, done = self._real_at or ("", [])

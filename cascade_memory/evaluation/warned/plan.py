@@ -19,7 +19,7 @@ SEEDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """What becomes of failures: ``shown`` warnings at the start, warnings at the action, or failures among the cases.
+    """A way to use failures: ``shown`` warnings at the start, warnings at the action, or failures among the cases.
 
     ``remembered`` is the probability with which an agent still remembers what it was told earlier in the task.
     """
@@ -49,7 +49,7 @@ def runs(
     arms: Sequence[str] = tuple(ARMS),
     heeds: Sequence[str] = (NEVER,),
 ) -> Iterator[Run]:
-    """Yield the runs seed by seed, with agents that heed in each of the given ways.
+    """Yield the runs seed by seed, with agents that treat warnings in each of the ways ``heeds`` (some of ``HEEDS``).
 
     >>> len(list(runs(seeds=1)))
     18
@@ -64,7 +64,7 @@ def runs(
 
 
 def heeds_of(options: str) -> str:
-    """Return how the agent of a run heeds what it was told.
+    """Return how the agent of a run treats warnings: one of ``HEEDS`` (see ``warned.listening``).
 
     >>> heeds_of(""), heeds_of('{"heeds": "last resort"}')
     ('never', 'last resort')

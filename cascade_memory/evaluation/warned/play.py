@@ -26,7 +26,8 @@ from cascade_memory.ports import Embedder
 def memory_of(arm: Arm, embedder: Embedder) -> Memory:
     """Create the memory of an arm, in RAM.
 
-    It keeps warnings only in the arms that show them; in one arm it keeps failures as cases.
+    The memory keeps warnings only if the arm shows them. If the arm shows failures among the cases, the memory keeps failures
+    as cases.
     """
     retain_at = 0.0 if arm.among_cases else 1.0
     warnings = arm.shown > 0 or arm.at_the_action
@@ -38,9 +39,10 @@ def listener_of(
 ) -> Listener:
     """Return the listener of an agent that begins a task.
 
-    At the start the agent is shown the nearest warnings. As in a check, a warning is left out if its action has worked on a
-    task that is clearly more similar to this one than the warning's own task. A check also compares places, which cannot be
-    done here: a call names its place, and at the start there is no call yet.
+    At the start the agent is shown the nearest warnings. As in ``memory.warnings.check``, a warning is left out if its action
+    has worked on a task that is clearly more similar to this one than the warning's own task. A check also compares places (the
+    arguments of a call except those in which the mistake lies, see ``cycle.places``). This cannot be done here, since at the
+    start there is no call yet.
     """
     found = memory.warnings.all(near=query) if arm.shown else []
     active = [one for one in found if one.state == "active"]

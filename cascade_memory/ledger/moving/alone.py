@@ -16,7 +16,10 @@ _PATIENCE = 2.0  # seconds: a process may just be closing it
 
 @interruptible
 def read_alone(path: Path) -> Generator[sqlite3.Connection, None, None]:
-    """Yield a connection that sees one state; raise if the file is open anywhere, or is damaged."""
+    """Yield a connection that has the ledger file ``path`` for itself until the block ends.
+
+    Raise ``StoreError`` if the file is open anywhere else, and ``StoreCorrupt`` if it is damaged.
+    """
     try:
         with connected(path, isolation_level=None, timeout=_PATIENCE) as connection:
             try:

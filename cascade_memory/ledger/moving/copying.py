@@ -24,7 +24,11 @@ _OWN = ("identity", "generation", GREATEST)  # facts that each memory has for it
 
 
 class Copying:
-    """One move of a ledger. ``places`` are the names of the source and of the target, for messages to people."""
+    """One move of a ledger: the copying of all its rows, and the comparison of the two databases.
+
+    ``places`` are the names of the source and of the target, for messages to people. ``show`` gets the pages of rows, and shows
+    the progress.
+    """
 
     def __init__(self, source: Connection, target: Connection, places: tuple[str, str], show: Shown) -> None:
         self._source, self._target, self._places, self._show = source, target, places, show
@@ -91,12 +95,15 @@ class Copying:
 
 
 def _stays(fact: object) -> bool:
-    """Say whether a fact belongs to a place, and not to the memory: what a Chroma there has received, for example."""
+    """Say whether a fact (a row of the table ``meta``, here its name) is not copied, because it concerns one database only.
+
+    Examples are the identity of a database, and what a Chroma has received from it.
+    """
     return isinstance(fact, str) and (fact in _OWN or fact.startswith("mirror") or is_own(fact))
 
 
 def _unfit(table: Table, row: Row) -> str | None:
-    """Say why a row cannot be stored in another database, whose columns have one type each."""
+    """Return why a row cannot be stored in another database, whose columns have one type each; None if it can be stored."""
     for column, value in zip(table.columns, row, strict=True):
         if column.type is None or (value is None and column.optional):
             continue

@@ -1,7 +1,7 @@
-"""Converts values of metadata when they are moved from one kind of database into the other.
+"""Converts values of metadata when they are moved from SQLite to PostgreSQL, or back.
 
 PostgreSQL's encoding of a value is made for searching: it does not tell 1 from 1.0, and a long text is cut. So on the way back
-to SQLite, such a value is looked up in the metadata from which it was made.
+to SQLite, a number or a long text is looked up in the metadata from which it was made.
 """
 
 from __future__ import annotations
@@ -33,14 +33,17 @@ _OWNERS = {
 
 
 def comparable(connection: Connection, row: Row) -> Row:
-    """Return a row of fields with its value encoded, so that rows of both databases can be compared."""
+    """Return a row of metadata fields with its value encoded, so that the rows of both databases can be compared."""
     value = row[_VALUE]
     raw = encoded(value) if isinstance(connection, sqlite3.Connection) else bytes(value)
     return (*row[:_VALUE], raw, *row[_VALUE + 1 :])
 
 
 def portable(connection: Connection, table: Table, rows: Sequence[Row]) -> list[Row] | Fault:
-    """Return rows of fields with values that every database can store, or a fault for the first row whose value is lost."""
+    """Return rows of metadata fields with values that every database can store.
+
+    If a long text was cut, and its rest is nowhere else, return a ``Fault`` that names the row.
+    """
     if isinstance(connection, sqlite3.Connection):
         return [(*row[:_VALUE], FieldValue(row[_VALUE]), *row[_VALUE + 1 :]) for row in rows]
     unsure = sorted({row[_OWNER] for row in rows if row[_VALUE][:1] == b"n" or decoded(row[_VALUE]) is None})
@@ -61,7 +64,7 @@ def _metadata(table: Table, text: str | None) -> dict[str, Any]:
 
 
 def _given(metadata: Any, raw: bytes) -> str | float | bytes | None:
-    """Return the value in the metadata whose encoding is ``raw``; None if there is none."""
+    """Return the value, or the one of a list of values, whose encoding is ``raw``; None if there is none."""
     for one in cast("list[Any]", metadata) if isinstance(metadata, list) else [] if metadata is None else [metadata]:
         value = encode_value(one)
         if encoded(value) == raw:

@@ -1,4 +1,4 @@
-"""Reads a table in pages, so that a ledger of any size needs a bounded amount of memory, and sums up what was read."""
+"""Reads a table in pages, so that a ledger of any size needs a bounded amount of memory, and computes a digest of the rows."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def insert(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
 
 
 class Sum:
-    """Counts rows, and adds up their digests.
+    """Counts rows, and adds up their digests: sums of the same rows are equal, whatever the order of the rows.
 
     >>> one, other = Sum(), Sum()
     >>> for row in ((1, "a"), (2, None)):
@@ -68,7 +68,7 @@ class Sum:
         self._total = (self._total + int.from_bytes(digest, "big")) % 256**_SIZE
 
     def __eq__(self, other: object) -> bool:
-        """Compare the rows that were added."""
+        """Say whether the same rows were added to both sums, in any order."""
         return isinstance(other, Sum) and (self.rows, self._total) == (other.rows, other._total)
 
     __hash__ = None  # type: ignore[assignment]  # it changes

@@ -1,4 +1,4 @@
-"""Statements on their way to the server: they are sent together, as soon as the result of one of them is needed.
+"""Collects statements for the server, and sends them together as soon as the result of one of them is needed.
 
 With a server that is milliseconds away, a recall takes as long as its round trips, however many statements there are.
 """
@@ -24,7 +24,7 @@ _ROWS = pq.ExecStatus.TUPLES_OK
 
 
 class Result:
-    """The result of a statement that may not have been sent yet; reading it sends all that wait."""
+    """The result of a statement that may not have been sent yet; reading it sends all waiting statements."""
 
     def __init__(self, batch: Batch) -> None:
         self._batch: Batch | None = batch
@@ -58,13 +58,17 @@ class Result:
         return self._description
 
     def fetchone(self) -> Any:
-        """Return the next row, or None. The key of a row just inserted may be a ``Latest``: nothing is sent for it."""
+        """Return the next row, or None.
+
+        If the statement inserts a row, returns its key, and was not sent yet, the key is a ``Latest``: nothing is sent to learn
+        it.
+        """
         if self.key is not None and self._batch is not None:
             return (self.key,)
         return self.answered()
 
     def answered(self) -> Any:
-        """Return the next row, or None, as the server answered; this sends all waiting statements."""
+        """Return the next row of the server's answer, or None; this sends all waiting statements."""
         self._sent()
         if self._next >= len(self._rows):
             return None
@@ -116,7 +120,7 @@ class Rows(Sequence[Any]):
 
 
 class Latest:
-    """The key of the row that was inserted last into a table; the server fills it in wherever a statement uses it."""
+    """Stands for the key of the row that was inserted last into a table; in a statement, the server replaces it by the key."""
 
     def __init__(self, table: str, result: Result) -> None:
         self.table, self._result = table, result
@@ -142,7 +146,7 @@ class Batch:
         self.trips = 0
 
     def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> Result:
-        """Take a statement; it runs after the statements taken earlier, and before any result of it is read."""
+        """Take a statement, which runs later: after the statements taken earlier, and at the latest when its result is read."""
         if _IGNORING in statement:
             return self._unless_it_clashes(statement.replace(_IGNORING, "UPDATE"), parameters)
         if self._ahead and (asked := self._ahead.pop((statement, tuple(parameters)), None)) is not None:
@@ -166,7 +170,7 @@ class Batch:
         return result
 
     def add(self, statement: str) -> Result:
-        """Take a complete statement of PostgreSQL."""
+        """Take a statement in PostgreSQL's dialect that contains its parameters; it is sent later, with others."""
         result = Result(self)
         self._waiting.append((statement, result))
         self._chars += len(statement)
@@ -179,7 +183,7 @@ class Batch:
         self.execute(f"SELECT 1 / (CASE WHEN {condition} THEN 1 ELSE 0 END)", parameters)
 
     def take_long(self) -> None:
-        """Let this transaction stay idle as long as it likes; otherwise the server ends it, since other writers are waiting."""
+        """Lift the time limit after which the server ends this transaction if it is idle, since other writers wait for it."""
         self.add("SET LOCAL idle_in_transaction_session_timeout = 0")
 
     def ask_ahead(self, statement: str, parameters: Sequence[Any]) -> None:

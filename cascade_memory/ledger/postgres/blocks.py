@@ -1,7 +1,8 @@
 """Blocks (``with`` statements) that always give back what they took, even if an interrupt comes while they give it back.
 
-A block here takes a turn or a connection. Giving it back takes several steps, and an interrupt may come at each of them: the
-first one, or a second one in a row. ``interruptible`` closes the block then, but cannot know which steps were done.
+A block here takes a turn or a connection. Giving it back takes several steps, and an interrupt may come during each of them,
+even a second interrupt after a first one. ``domain.interruptible`` then closes the block, but cannot know which steps were
+done.
 
 So the end of a block is observed from outside. The frame with the ``with`` statement has the block on its stack of values, and
 drops it when the statement ends, in whatever way. No variable of any frame refers to the block, and so no traceback keeps it.
@@ -31,7 +32,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Held(Generic[T_co]):
-    """Base of what a block takes at its beginning, and gives back at its end, such as a turn or a connection."""
+    """Base class of what a block takes at its beginning, and gives back at its end: a turn (see ``turns``) or a connection."""
 
     def take(self, block: Sign) -> T_co:
         """Take what the block needs, and return it; ``block`` says whether the block goes on."""
@@ -42,7 +43,7 @@ class Held(Generic[T_co]):
         self.end()
 
     def end(self) -> None:
-        """Give back what is still held, even if that was tried before: taking it, or giving it back, was interrupted."""
+        """Give back what is still held. This is called, perhaps again, if taking it or giving it back was interrupted."""
         raise NotImplementedError
 
 
@@ -79,7 +80,7 @@ def block_of(held: Held[T]) -> AbstractContextManager[T]:
 
 
 def closed_surely(opens: Callable[[], C], close: Callable[[C], object]) -> AbstractContextManager[C]:
-    """Return a block that opens something and closes it for certain."""
+    """Return a block that calls ``opens``, yields the result, and closes this for certain with ``close``."""
     return block_of(_Opened(opens, close))
 
 
@@ -128,7 +129,7 @@ def _end(held: Held[Any], signs: list[Sign], *ended: Any) -> None:
 
 
 def _forget(signs: list[Sign]) -> None:
-    """Remove the weak references of a block that has ended, so that the thread is not woken when the block is dropped."""
+    """Remove the weak references of a block that has ended, so that its end does not wake the thread that gives things back."""
     for sign in signs:
         _signs.pop(id(sign), None)
     signs.clear()
@@ -156,7 +157,7 @@ def _end_what_is_over(over: queue.SimpleQueue[Sign]) -> None:
 
 
 def _after_fork() -> None:
-    """Forget in a child what the threads of its parent held; the child has none of them."""
+    """Forget, in a process made by ``fork()``, what the threads of its parent held: the child has none of these threads."""
     global _over, _ender, _starting
     _signs.clear()
     _over, _ender, _starting = queue.SimpleQueue(), None, threading.Lock()

@@ -1,4 +1,4 @@
-"""The connections of a ledger in PostgreSQL. Nothing is kept in a session, so a transaction pooler may stand in between."""
+"""The connections of a ledger in PostgreSQL. No session keeps state, so a transaction pooler may stand before the server."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ class Fence(Protocol):
 
 
 class _Held(threading.local):
-    """The fence that the writes of a thread must meet, for each thread."""
+    """Holds, for each thread, the condition (see ``Fence``) that its writes must meet."""
 
     fenced: _Fenced | None = None
 
     @property
     def fence(self) -> Fence | None:
-        """Return the fence of the block that the thread is in."""
+        """Return the ``Fence`` of the block (see ``_Fenced``) that the thread is in; None if it is in no such block."""
         return None if self.fenced is None or self.fenced.is_over else self.fenced.fence
 
 
 class _Fenced(Held[None]):
-    """A block in which each write must meet a fence."""
+    """A block in which each write of its thread must meet the condition of a ``Fence``."""
 
     def __init__(self, held: _Held, fence: Fence) -> None:
         self._held, self.fence = held, fence
@@ -152,7 +152,7 @@ class PostgresConnections:
 
     @interruptible
     def _among_writers(self) -> Generator[str, None, None]:
-        """Wait until this thread may write; yield the statement that limits how long it then waits for other processes."""
+        """Wait until this thread may write; yield an SQL statement that limits how long it then waits for other processes."""
         self.pool.check()
         until, now = patience_ends(), time.monotonic()
         ends = now + BUSY if until is None else min(now + BUSY, until)
@@ -188,8 +188,8 @@ class PostgresConnections:
     def vacuum(self) -> str:
         """Let the server reuse the space of deleted rows.
 
-        Return a text that says what is left if this role may not do that for every table; otherwise an empty text. What is left
-        of the rows in the server's log and its backups is outside the library's control.
+        Return an empty text; or, if the database role may not do this for every table, a text for people that says what is
+        left. What the server's log and its backups still have of the rows is outside the library's control.
         """
         warned: list[bool] = []
 

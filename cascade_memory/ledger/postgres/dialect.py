@@ -20,7 +20,7 @@ _KINDS = {"text": "\\x74", "integer": "\\x6e"}  # the first byte of an encoded v
 
 @functools.lru_cache(maxsize=512)
 def translated(sql: str) -> str:
-    """Return a statement for PostgreSQL.
+    """Translate a statement that is written for SQLite into PostgreSQL's dialect.
 
     >>> translated("SELECT id FROM namespace WHERE name = ?")
     'SELECT id FROM cascade_memory.namespace WHERE name = %s'
@@ -48,7 +48,7 @@ _TYPES = (
 
 
 def defined(statements: Iterable[str]) -> str:
-    r"""Return statements that create or change tables, for PostgreSQL.
+    r"""Translate statements that create or change tables into PostgreSQL's dialect; return them as one text.
 
     >>> defined(["ALTER TABLE cases ADD COLUMN trust INTEGER"])
     'ALTER TABLE cascade_memory.cases ADD COLUMN trust bigint;\n'

@@ -19,7 +19,7 @@ class Clash(sqlite3.IntegrityError):
 
 
 class Unmet(StoreError):
-    """Something that a transaction requires does not hold."""
+    """A condition that ``Batch.require`` demands does not hold, so the transaction failed."""
 
 
 def place_of(url: str) -> str:
@@ -39,7 +39,7 @@ def place_of(url: str) -> str:
 def _check_password_is_not_elsewhere(url: str, parts: Mapping[str, Any]) -> None:
     """Refuse a URL if the database's client would read a part of the password as a host, a port or a name.
 
-    A host may begin with @: that is how a socket without a file is written.
+    A host that begins with @ is accepted: it names a socket that has no file.
     """
     before, at, _ = url.partition("?")[0].rpartition("@")
     misread = at and ("@" in before or "/" in before.partition("://")[2])
@@ -51,7 +51,7 @@ def _check_password_is_not_elsewhere(url: str, parts: Mapping[str, Any]) -> None
 
 
 def explain(error: psycopg.Error, place: str) -> NoReturn:
-    """Raise an error that says what to do."""
+    """Raise the library's own error for an error of PostgreSQL; ``place`` names the database in the message."""
     said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if isinstance(error, errors.DivisionByZero):  # see ``Batch.require``
         raise Unmet(f"{place} has changed") from error

@@ -9,7 +9,7 @@ _LONG = 1_000  # bytes; PostgreSQL cannot index much longer values
 
 
 def encoded(value: str | float | bytes) -> bytes:
-    r"""Return the kind (b: bool, n: number, t: text) and the value. The end of a long text is replaced by a digest of the text.
+    r"""Return a letter for the kind (b: bool, n: number, t: text) and the value; the end of a long text becomes a digest.
 
     >>> encoded("a") < encoded("b"), encoded(-1.5) < encoded(2) < encoded(2.5) < encoded(2**62) < encoded(2**62 + 1)
     (True, True)
@@ -29,7 +29,7 @@ def encoded(value: str | float | bytes) -> bytes:
 
 
 def decoded(raw: bytes) -> str | float | bytes | None:
-    r"""Return the value that was encoded; a whole number as an int. None if it was a long text, whose rest is not there.
+    r"""Return the value that ``encoded`` was given, a whole number as an int; None for a long text, whose end was not kept.
 
     >>> [decoded(encoded(value)) for value in ("a", b"\x01", -3, 2**63 - 1, 0.1, 1e300)]
     ['a', b'\x01', -3, 9223372036854775807, 0.1, 1e+300]

@@ -1,7 +1,8 @@
-"""Leases: rows that say which worker does a job for all, until when, and in which epoch.
+"""Leases: rows that say which worker does a job for all workers, until when, and in which epoch.
 
 A worker that was paused for longer than its lease may not know that another one has taken over. So everything that it writes
-for the job checks the lease in the same transaction: an epoch that is over writes nothing.
+for the job checks the lease in the same transaction. Whoever takes the lease begins a new epoch, and a worker of an earlier
+epoch can write nothing.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class LeaseLost(StoreError):
 
 
 class Lease:
-    """The right to do one job, for one namespace or (with 0) for all."""
+    """The right to do one job for one namespace, or for all of them (``namespace=0``)."""
 
     def __init__(self, connections: PostgresConnections, job: str, namespace: int = 0) -> None:
         self._connections, self._job, self._namespace = connections, job, namespace
@@ -57,8 +58,8 @@ class Lease:
     def try_acquire(self) -> bool:
         """Take the lease if nobody has it; return whether it is held now.
 
-        The lease is also taken if the server says that this very holder has it, and the holder does not know: then taking it,
-        or giving it back, was interrupted.
+        The server may say that this object has the lease already, while the object does not know it, since an earlier call that
+        took it or gave it back was interrupted. Then it is taken again.
         """
         self._connections.pool.check()  # in a child of its process, nobody would end a turn that another thread had
         with self._taking:
@@ -72,7 +73,7 @@ class Lease:
             return row is not None
 
     def keep(self) -> bool:
-        """Renew the lease if that is due; return False if it is lost."""
+        """Renew the lease if a part of its time is over; return whether it is still held."""
         began = time.monotonic()
         if self._epoch is None or began - self._renewed < _RENEWED_AFTER * self._lasts:
             return self._epoch is not None
@@ -82,7 +83,7 @@ class Lease:
         return row is not None
 
     def held(self) -> AbstractContextManager[None]:
-        """Refuse each write inside the block, with ``LeaseLost``, unless the lease is still held."""
+        """Return a block in which each write of this thread raises ``LeaseLost`` if the lease is no longer held."""
         if self._epoch is None:
             self.lost()
         return self._connections.fenced(self)
@@ -93,12 +94,12 @@ class Lease:
         return _HELD, self._mine
 
     def lost(self) -> NoReturn:
-        """Raise, since the lease is not held any more."""
+        """Raise ``LeaseLost``, since the lease is not held any more."""
         self._epoch = None
         raise LeaseLost(f"another worker has taken over {self._job}: this one was away for more than {self._lasts:g} seconds")
 
     def release(self) -> None:
-        """Give the lease back; its epoch stays. If the server cannot be reached, the lease ends by itself."""
+        """Give the lease back; the next holder gets a new epoch. If the server is not reached, the lease ends by itself."""
         if self._epoch is not None:
             mine, self._epoch = self._mine, None
             with contextlib.suppress(StoreError), self._connections.read() as connection:
@@ -106,7 +107,7 @@ class Lease:
 
 
 def holders(connections: PostgresConnections) -> dict[str, str]:
-    """Return who does each job at present; if a job has several leases, the numbers of workers and of namespaces."""
+    """Return who does each job at present, by job; if a job has several leases, a count of workers and namespaces."""
     query = f"""SELECT job, max(holder), count(*), count(DISTINCT holder) FROM {SCHEMA}.lease
                 WHERE expires >= clock_timestamp() GROUP BY job ORDER BY job"""
     with connections.read() as connection:

@@ -34,9 +34,9 @@ _KINDS = f"""SELECT solution.id, solution.digest, case_text.solution_kind
 
 
 class PostgresLedger(SQLLedger):
-    """Stores everything that was acknowledged in a database that many machines share.
+    """The ledger in a PostgreSQL database, which many machines can share.
 
-    Whatever was acknowledged survives the death of any process, and that of the server.
+    Whatever a call has stored survives the death of any process, and that of the server.
     """
 
     def __init__(self, url: str) -> None:
@@ -53,7 +53,7 @@ class PostgresLedger(SQLLedger):
         return Lease(self._connections, job, namespace)
 
     def leases(self) -> dict[str, str]:
-        """Return who holds which lease."""
+        """Return, for each job that is done at present, who holds its lease, as a text."""
         return holders(self._connections)
 
     def _asked_kinds(self, connection: Connection, episode_id: str) -> Sequence[Any]:
@@ -70,7 +70,11 @@ class PostgresLedger(SQLLedger):
 
 
 class PostgresLessons(SQLLessons):
-    """Reads the newest outcome's key from the log: a sequence of PostgreSQL is not rolled back with its transaction."""
+    """The part ``lessons`` of a ledger in PostgreSQL (see ``ports.ledger_lessons``).
+
+    ``last_outcome`` reads the key from the ledger's log, and not from the sequence that gave it: PostgreSQL does not roll back
+    a sequence with its transaction.
+    """
 
     def last_outcome(self) -> int:
         """Return the key of the newest outcome ever recorded, even if it was forgotten since."""
@@ -83,13 +87,13 @@ class PostgresMaintenance(SQLMaintenance):
     """Maintenance in PostgreSQL, which guards types, references and checksums itself: less can be wrong than in a file."""
 
     def integrity(self) -> str:
-        """Return ``ok``: if a page cannot be read, the statement that needs the page fails."""
+        """Return ``ok``, without a search for damage: a statement that needs an unreadable page fails by itself."""
         with self._connections.read() as connection:
             connection.execute("SELECT 1 FROM meta LIMIT 1").fetchone()
         return "ok"
 
     def rebuild_indexes(self) -> None:
-        """Leave the indexes alone: nobody edits the files of a server."""
+        """Do nothing: nobody edits the files of a server, so its indexes are right."""
 
 
 class PostgresArchive(SQLArchive):

@@ -18,9 +18,9 @@ _SHOWN = 3  # differences that a message names
 
 
 def migrate(connection: psycopg.Connection[Any]) -> int | None:
-    """Run every missing step, each in one transaction; if several processes try, only one of them runs a step.
+    """Run every missing step (see ``steps``), each in one transaction; if several processes try, only one of them runs a step.
 
-    Return the version that was there before; None if there was no ledger.
+    Return the version that the ledger had before; None if there was no ledger.
     """
     before = version = version_of(connection)
     while version != steps.VERSION or _added(connection) is not None:
@@ -32,7 +32,7 @@ def migrate(connection: psycopg.Connection[Any]) -> int | None:
 
 
 def version_of(connection: psycopg.Connection[Any]) -> int | None:
-    """Return the version of the ledger in a database; None if there is none. Raise if its schema cannot be used."""
+    """Return the version of the ledger in a database, None if it has no ledger. Raise if its schema cannot be used."""
     found = shape_of(connection)
     if "version" not in found:
         if strange := sorted(set(found) & set(expected())):

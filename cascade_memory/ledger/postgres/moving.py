@@ -1,4 +1,4 @@
-"""A database as the source or the target of a move."""
+"""A PostgreSQL database as the source or the target when a ledger is moved."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LEAVING = 2.0  # seconds: the server lists a connection for a moment after it w
 
 
 class OpenedForMove:
-    """A ledger in PostgreSQL, for the time of one move."""
+    """A ledger in PostgreSQL that is opened as the source or the target of one move."""
 
     def __init__(self, url: str) -> None:
         self._url, self.place = url, place_of(url)
@@ -52,9 +52,9 @@ class OpenedForMove:
     def check_alone(self) -> None:
         """Raise if the server has ended the transaction that keeps others from writing.
 
-        A process that has the memory open, but was idle, has no connection, so it was not counted. Without ``while_open`` (see
-        ``reading``), every such process must open the memory again before it may write: otherwise its writes would not be in
-        the copy.
+        Without ``while_open`` (see ``reading``), also require that every process that has the memory open opens it again before
+        it may write: its writes would not be in the copy. ``reading`` does not find such a process if it is idle, since it then
+        has no connection.
         """
         assert self._turn is not None
         _pid(self._turn)
@@ -63,7 +63,7 @@ class OpenedForMove:
 
     @interruptible
     def writing(self) -> Generator[Connection, None, None]:
-        """Yield a connection inside one transaction."""
+        """Yield a connection with which the copy is written, inside one transaction."""
         with self._opened() as ledger, ledger.connections.write(durable=True) as connection:
             take_long(connection)
             yield connection
@@ -80,7 +80,7 @@ class OpenedForMove:
 
 
 class _Within:
-    """Lends one connection again and again, inside its transaction."""
+    """Lends the one connection of a move to ``PostgresSnapshotRows``, which thus works in the transaction of the move."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -98,7 +98,7 @@ class _Within:
 
 
 def _others(ledger: PostgresLedger, own: tuple[int, int]) -> int:
-    """Count the connections of other processes; a connection that was just closed gets a moment to disappear."""
+    """Count the connections other than the two in ``own``; a connection that was just closed gets a moment to disappear."""
     until = time.monotonic() + _LEAVING
     while True:
         with ledger.connections.read() as connection:

@@ -72,7 +72,7 @@ class _Number(adapt.Loader):
 
 
 class Pool:
-    """Lends connections to the threads of one process; if there is none, the error says why.
+    """Lends connections to the threads of one process; if it cannot make one, the error says why.
 
     psycopg's own pool connects in the background, waits longer after each failure and does not say why: after an outage,
     recalls would miss their deadlines during such a wait. Here the thread that needs a connection opens it.
@@ -106,12 +106,12 @@ class Pool:
                 explain(error, self.place)
 
     def check(self) -> None:
-        """Raise in a child of the process that opened the pool: both would use one connection to the server at once."""
+        """Raise ``MemoryForked`` in a child of the process with the pool: both would use the same connections at once."""
         if os.getpid() != self._pid:
             raise MemoryForked("this memory was opened before fork() and cannot be used in the child; open it again there")
 
     def take(self, loan: _Loan) -> psycopg.Connection[Any]:
-        """Return a connection that works: the one that was used last, or a new one."""
+        """Lend a connection that works, and return it: the idle one that was used last, or a new one."""
         while True:
             with self._lock:
                 if self._closed:
@@ -185,8 +185,8 @@ class _Kept:
     def is_alive(self, connection: psycopg.Connection[Any]) -> bool:
         """Say whether the connection works.
 
-        It is tried if it was not used for long, or if its socket can be read, since the server may have closed it then.
-        Otherwise the answer costs no round trip.
+        An empty statement is sent to find this out if the connection was not used for long, or if its socket has something to
+        read: the server may have closed it. Otherwise no round trip is needed.
         """
         if connection.closed:
             return False
@@ -200,7 +200,7 @@ class _Kept:
 
 
 class _Loan(Held[psycopg.Connection[Any]]):
-    """Holds a connection for the time of one block, and none before and after it."""
+    """Lends a connection of the pool to one block (see ``blocks``), and takes it back when the block ends."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -214,7 +214,7 @@ class _Loan(Held[psycopg.Connection[Any]]):
 
 
 class _Closing(Held[None]):
-    """Closes all connections that are not lent."""
+    """Closes all connections that are not lent; as a block (see ``blocks``), it does so even if interrupted."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool

@@ -1,4 +1,4 @@
-"""The tables that only a ledger in PostgreSQL has: they do what files and locks of the system do for a folder."""
+"""The tables that only a ledger in PostgreSQL has: they do what files and the operating system's locks do for a folder."""
 
 from __future__ import annotations
 

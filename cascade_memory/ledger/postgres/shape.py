@@ -1,4 +1,4 @@
-"""Whether the tables in a database are those of this library: another program may have a schema of the same name."""
+"""Checks whether the tables in a database are those of this library: another program may have a schema of the same name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COLUMNS = f"""SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod)
 
 
 def expected() -> Shape:
-    """Return the tables of the present version.
+    """Return the tables that a ledger of the present version has, with the types of their columns.
 
     >>> expected()["namespace"]
     {'id': 'bigint', 'name': 'text'}
@@ -36,7 +36,7 @@ def expected() -> Shape:
 
 
 def shape_of(connection: psycopg.Connection[Any]) -> Shape:
-    """Return the tables that are in the schema; any role may read it."""
+    """Return the tables that the schema in the database has, with the types of their columns; every role may read these."""
     found: Shape = {}
     for table, column, kind in connection.execute(_COLUMNS).fetchall():  # type: ignore[arg-type]  # a constant
         found.setdefault(table, {})[column] = kind
@@ -44,7 +44,7 @@ def shape_of(connection: psycopg.Connection[Any]) -> Shape:
 
 
 def differences(found: Shape) -> list[str]:
-    """List what a schema lacks or has with another type, as of the present version; more tables and columns do no harm.
+    """List what a schema lacks, or has with another type than in the present version; further tables and columns do no harm.
 
     >>> differences({**expected(), "namespace": {"id": "integer"}})
     ['namespace.id is of type integer, not bigint', 'the column namespace.name is missing']

@@ -26,7 +26,7 @@ _WEIGHTS = f"SELECT content FROM {SCHEMA}.snapshot_weights WHERE namespace = ? A
 
 
 class Lender(Protocol):
-    """What lends a connection for each of the statements here."""
+    """The protocol of an object that lends ``PostgresSnapshotRows`` its connections."""
 
     def read(self) -> AbstractContextManager[Connection]:
         """Lend a connection to read with."""
@@ -48,9 +48,9 @@ class PostgresSnapshotRows:
         self._connections = connections
 
     def put(self, namespace: int, seq: int, ranker: str, content: bytes, weights: Path | None) -> None:
-        """Store a snapshot, unless data was taken back after the log line ``seq``; keep the newest few of each ranker.
+        """Store a snapshot, unless data was withdrawn or deleted after log line ``seq``; keep the newest few of each ranker.
 
-        Another worker may have taken data back since this one last read the log, so this is checked in the same transaction.
+        Another worker may have deleted data since this one last read the log, so the log is checked in the same transaction.
         """
         with self._connections.write(durable=False) as connection:
             if connection.execute(_TOOK_BACK, (seq, namespace, *TOOK_BACK, PURGED)).fetchone() is not None:
@@ -65,7 +65,7 @@ class PostgresSnapshotRows:
             connection.execute(_OLD, (namespace, ranker, namespace, ranker))
 
     def newest(self, namespace: int, ranker: str, until: int, after: int) -> tuple[int, bytes] | None:
-        """Return (seq, content) of the newest snapshot after one log line and up to another, or None."""
+        """Return (seq, content) of the newest snapshot with a ``seq`` greater than ``after`` and at most ``until``, or None."""
         with self._connections.read() as connection:
             row = connection.execute(_NEWEST, (namespace, ranker, until, after)).fetchone()
         return None if row is None else (int(row[0]), bytes(row[1]))
@@ -79,7 +79,7 @@ class PostgresSnapshotRows:
                 yield int(namespace), int(seq), str(ranker), found[1]
 
     def read_weights(self, namespace: int, seq: int, ranker: str, target: Path) -> bool:
-        """Write the weights of a snapshot to a file; return whether there were any."""
+        """Write the weights of a snapshot to the file ``target``; return whether it has any."""
         number = 0
         with target.open("wb") as file, self._connections.snapshot() as connection:
             while (row := connection.execute(_WEIGHTS, (namespace, ranker, seq, number)).fetchone()) is not None:

@@ -33,7 +33,7 @@ _GRANTS = f"""-- A role that may not create tables, here agents, needs these rig
 
 
 def statements() -> str:
-    """Return everything that creates an empty ledger of the present version."""
+    """Return, as one text, all SQL statements that create an empty ledger of the present version."""
     return (
         f"{_SCHEMA}{defined(STATEMENTS)}{OWN_TABLES}"
         f"INSERT INTO {SCHEMA}.meta VALUES ('identity', substr(md5(gen_random_uuid()::text), 1, 12));\n"
@@ -52,7 +52,7 @@ def step_after(version: int | None) -> str | None:
 
 
 def added_to(there: Collection[str]) -> str | None:
-    """Return the statements for the tables of capabilities that a schema of the present version lacks; None if it has all."""
+    """Return the statements that create the tables of ``ledger.schema.ADDED`` that ``there`` lacks; None if it has all."""
     new = [statement for table in lacking(there) for statement in table.statements]
     return _ended(defined(new)) if new else None
 
@@ -60,7 +60,7 @@ def added_to(there: Collection[str]) -> str | None:
 def script(version: int | None, there: Collection[str] = ()) -> str:
     """Return what psql has to run to upgrade from a version, one transaction per step: a step runs completely or not at all.
 
-    ``there`` are the tables that a schema has already.
+    ``there`` has the names of the tables that the schema has already.
 
     >>> print(script(VERSION), end="")
     -- The schema cascade_memory has the present version 8 already: there is nothing to do.
@@ -80,7 +80,7 @@ def script(version: int | None, there: Collection[str] = ()) -> str:
 
 
 def _guard(version: int | None) -> str:
-    """Return a statement that fails if somebody else has done the step in the meantime."""
+    """Return a statement that fails if the schema no longer has this version (None: if there is a schema by now)."""
     if version is None:
         found, said = f"to_regclass('{SCHEMA}.version') IS NOT NULL", f"there is a schema {SCHEMA} already"
     else:

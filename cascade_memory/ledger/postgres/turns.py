@@ -17,7 +17,7 @@ _LETS_PASS = 2.0  # seconds for which whoever can wait longer lets others pass t
 
 
 class Turns:
-    """Room for at most ``most`` threads at a time.
+    """Lets in at most ``most`` threads at a time; being let in is called a turn.
 
     >>> room = Turns(1)
     >>> with room.entered(0.0) as first, room.entered(0.0) as second:
@@ -38,14 +38,14 @@ class Turns:
         return len(self._waiting)
 
     def entered(self, seconds: float) -> AbstractContextManager[bool]:
-        """Return a block that waits at most ``seconds`` for a turn, and yields whether it came.
+        """Return a block that waits at most ``seconds`` for a turn, and yields whether the turn came.
 
         The end of the block lets another thread in.
         """
         return block_of(_Turn(self, max(0.0, seconds)))
 
     def enter(self, one: _Turn, seconds: float) -> bool:
-        """Wait for a turn; return whether it came."""
+        """Wait at most ``seconds`` for the turn ``one``; return whether it came."""
         with self._lock:
             one.order = (time.monotonic() + min(seconds, _LETS_PASS), next(self._count))
             self._waiting.add(one)
@@ -57,7 +57,7 @@ class Turns:
             return one in self._inside  # the turn may have come at the last moment
 
     def leave(self, one: _Turn) -> None:
-        """End the turn ``one``, and let another thread in; a turn that has ended already stays so."""
+        """End the turn ``one``, and let another thread in; ending a turn twice does no harm."""
         with self._lock:
             self._waiting.discard(one)
             self._inside.discard(one)

@@ -39,7 +39,7 @@ class Stay:
         self.ends = begins + datetime.timedelta(hours=rng.randrange(40, 400))
 
     def happen(self) -> None:
-        """Write the events."""
+        """Write the events of the stay into the database: diagnoses, treatments, laboratory values, perhaps intensive care."""
         self._diagnoses()
         self._treatment()
         self._labs()

@@ -12,7 +12,7 @@ _LARGEST = 10**300
 
 
 def calculated(formula: str) -> float:
-    """Compute a formula.
+    """Compute a formula of numbers and operators; raise ``ValueError`` if that is not possible.
 
     >>> calculated("(12 + 3) / 2")
     7.5

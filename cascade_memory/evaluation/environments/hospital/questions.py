@@ -28,7 +28,10 @@ class Question:
 
 
 def hospital_questions(database: Path, *, per_kind: int = PER_KIND, seed: int = SEED) -> list[Question]:
-    """Make the questions of all kinds, mixed; always the same for the same database."""
+    """Make at most ``per_kind`` questions of each kind, in random order.
+
+    The same database and the same seed always give the same questions.
+    """
     with contextlib.closing(connect(database, "mode=ro")) as file:
         questions = [one for kind in KINDS for one in _of_kind(kind, file, per_kind, random.Random(f"{seed} {kind.name}"))]
     random.Random(seed).shuffle(questions)
@@ -72,7 +75,7 @@ _DATABASES = (
 
 
 def mimic_files(data: Path) -> MimicFiles:
-    """Find the files in a folder of data; if any is missing, the error says which."""
+    """Find the paper's questions and its database in a folder of data; if one is missing, raise an error that says which."""
     found = [next((data / name for name in names if (data / name).is_file()), None) for names in (_QUESTIONS, _DATABASES)]
     questions, database = found
     if questions is None or database is None:

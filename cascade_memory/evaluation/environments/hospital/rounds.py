@@ -15,7 +15,7 @@ _AS_NUMBERS = {"True": "1", "False": "0"}
 
 
 def is_right(answer: str, label: object) -> bool:
-    """Compare an answer with the label.
+    """Say whether an answer equals the label: numbers are rounded to two decimals, and True and False count as 1 and 0.
 
     >>> is_right("True", "1"), is_right("3.14159", 3.14), is_right("[(5,)]", "5")
     (True, True, False)

@@ -13,7 +13,7 @@ _EXTREME = re.compile(r"\s*(max|min)\s*\(\s*(\w+)\s*\)\s*", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Some rows of a table, as a query."""
+    """Some rows of a table, as the SQL query that returns them."""
 
     table: str
     columns: tuple[str, ...]
@@ -31,13 +31,13 @@ class Selection:
         return found[0]
 
     def where(self, condition: str) -> Selection:
-        """Keep only some rows."""
+        """Return the selection of those rows that meet a condition, which is written in SQL."""
         return Selection(self.table, self.columns, f"SELECT * FROM ({self.sql}) WHERE {condition}")
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One condition: a column, the relation, and the values, none for max and min."""
+    """A condition of ``FilterDB``: a column, a relation such as "=" or "max", and values; "max" and "min" have none."""
 
     column: str
     relation: str
@@ -45,7 +45,7 @@ class Condition:
 
 
 def read_conditions(text: str) -> list[Condition]:
-    """Read conditions, which are separated by ``||``.
+    """Read the conditions of ``FilterDB``, which are separated by ``||``.
 
     >>> read_conditions("SUBJECT_ID=7||max(ADMITTIME)")
     [Condition(column='SUBJECT_ID', relation='=', values=('7',)), Condition(column='ADMITTIME', relation='max', values=())]

@@ -32,7 +32,7 @@ PATIENTS, SEED = 120, 2105
 
 
 def build_hospital(path: Path, *, patients: int = PATIENTS, seed: int = SEED) -> Path:
-    """Write the database, unless its file exists; the file appears only once it is complete."""
+    """Write the database unless its file exists, and return its path; the file appears only once it is complete."""
     if path.exists():
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ class _Hospital:
         return self._rows[table]
 
     def fill(self, patients: int) -> None:
-        """Write the dictionaries and the patients."""
+        """Write the tables that say what codes mean, and the records of this number of patients."""
         for table, entries in (("d_icd_diagnoses", DIAGNOSES), ("d_icd_procedures", PROCEDURES)):
             for code, titles in entries.items():
                 self._write(table, code, *titles)

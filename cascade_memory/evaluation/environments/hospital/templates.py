@@ -21,15 +21,15 @@ class Kind:
     code: str
 
     def question(self, wording: int, values: dict[str, str]) -> str:
-        """Write a question with these values."""
+        """Fill the wording of this number with these values; after the last wording, the numbers begin again with the first."""
         return Template(self.wordings[wording % len(self.wordings)]).substitute(values)
 
     def query(self, values: dict[str, str]) -> str:
-        """Write the query that computes the answer."""
+        """Fill ``sql`` with these values: the result is the query that computes the answer."""
         return Template(self.sql).substitute({name: value.replace("'", "''") for name, value in values.items()})
 
     def script(self, values: dict[str, str]) -> str:
-        """Write the code that answers the question with the tools."""
+        """Fill ``code`` with these values: the result is code that answers the question with the tools."""
         return Template(self.code).substitute(values)
 
 

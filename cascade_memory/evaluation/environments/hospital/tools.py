@@ -37,7 +37,7 @@ class Database:
         self.count = lru_cache(maxsize=1_000)(self._count)  # of rows; they never change
 
     def rows(self, sql: str, most: int = _MOST_VALUES) -> list[Row]:
-        """Run a query; more than ``most`` rows are refused."""
+        """Run a query and return its rows; raise ``ToolFailed`` if there are more than ``most``."""
         try:
             rows = self._queries.run(self._path, sql, most_rows=most)
         except QueryFailed as failed:
@@ -84,7 +84,7 @@ class Tools:
         }
 
     def load(self, name: object) -> TableHandle:
-        """Load a table."""
+        """Return a handle of the table with this name."""
         table = _text(name, "LoadDB needs the name of a table").strip().lower()
         if table not in TABLES:
             raise ToolFailed(f"there is no table {table!r}; there are {', '.join(TABLES)}")
@@ -94,7 +94,7 @@ class Tools:
         return self._kept(Selection(table, columns, f'SELECT * FROM "{table}"'))
 
     def filter(self, table: object, conditions: object) -> TableHandle:
-        """Keep the rows that meet conditions."""
+        """Return a handle of those rows of a table that meet the conditions; see ``selection.read_conditions``."""
         given = selection = self._selection(table, "FilterDB")
         joined = "||".join(conditions) if isinstance(conditions, list) else conditions
         text = _text(joined, "FilterDB needs its conditions as one text")
@@ -118,7 +118,7 @@ class Tools:
         return f'"{column}" IN ({values})' if one.relation == "in" else f'"{column}" {one.relation} {values}'
 
     def _check_value(self, one: Condition, given: Selection) -> None:
-        """Name the nearest values, if the value of a condition is not in the table at all."""
+        """Raise an error that names the nearest values, if the value of a condition does not occur in the table ``given``."""
         column = given.column(one.column)
         rows = self._database.rows(f'SELECT DISTINCT "{column}" FROM ({given.sql}) LIMIT 2000')
         texts = [str(row[0])[:_MOST_COMPARED] for row in rows]
@@ -127,7 +127,7 @@ class Tools:
             raise ValueError(f"{column} has no value {one.values[0]!r}; the nearest values are {', '.join(near)}")
 
     def value(self, table: object, argument: object) -> Any:
-        """Return the values of a column as text, or what is computed from them."""
+        """Return the values of a column as text or, if ``argument`` also names an operation, what it computes from them."""
         selection = self._selection(table, "GetValue")
         name, _, operation = _text(argument, "GetValue needs the name of a column").partition(",")
         values = self._values(selection, name, "GetValue")
@@ -147,7 +147,7 @@ class Tools:
         return [row[0] for row in self._database.rows(f'SELECT "{column}" FROM ({selection.sql})')]
 
     def sql(self, query: object) -> list[Row]:
-        """Run a query. ``current_time`` in the query stands for the present time in the records."""
+        """Run a query and return its rows. ``current_time`` in the query stands for the present time in the records."""
         text = _text(query, "SQLInterpreter needs a query as text")
         written = _QUOTED_OR_NOW.sub(lambda found: found[0] if found[0][0] in "'\"" else quoted(NOW), text)
         try:
@@ -167,7 +167,7 @@ class Tools:
         return found
 
     def calculate(self, formula: object) -> float:
-        """Compute arithmetic."""
+        """Compute the value of an arithmetic formula."""
         try:
             return calculated(_text(formula, "Calculate needs a formula as text"))
         except ValueError as error:

@@ -126,12 +126,12 @@ class Engine:
 
 
 def is_solvable(game: Path) -> bool:
-    """Say whether a game can be won, as far as its file says."""
+    """Return False if the file of a game marks the game as unsolvable, otherwise True."""
     return _content(game).get("solvable", True) is not False
 
 
 def _checked(game: Path) -> dict[str, Any]:
-    """Return what the engine needs of a game."""
+    """Return the three texts that the engine needs of a game's file; raise an error if one is missing."""
     found = _content(game)
     if lacking := [name for name in _RULES if not isinstance(found.get(name), str)]:
         raise InvalidInput(f"{game} is not a game of ALFWorld: it needs {lacking[0]!r}, a text")
@@ -197,7 +197,7 @@ def _module(name: str) -> Any:
 
 @contextlib.contextmanager
 def _own_arguments() -> Generator[None]:
-    """Restore the arguments of the process afterwards, since the planner's translator replaces them."""
+    """Restore ``sys.argv`` at the end of the block, since the planner's translator replaces it."""
     before = sys.argv
     try:
         yield

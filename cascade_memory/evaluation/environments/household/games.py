@@ -21,7 +21,7 @@ OPENABLE = ("Fridge", "Cabinet", "Microwave", "Drawer", "Safe")
 
 
 def problem(scene: Scene, goal: str, world: World) -> str:
-    """Build the problem in PDDL; ``goal`` is its ``(:goal ...)``."""
+    """Write a room and its task in PDDL, the language of the engine's planner; ``goal`` is the part ``(:goal ...)``."""
     receptacles, things = _names(list(scene.receptacles)), _names([kind for kind, _ in scene.things])
     places = [f"loc_bar_{place}" for place in range(len(receptacles))]
     receptacle_kinds, thing_kinds = sorted(set(scene.receptacles)), sorted({kind for kind, _ in scene.things})
@@ -53,7 +53,9 @@ def _block(name: str, lines: list[str]) -> str:
 
 
 def _names(kinds: list[str]) -> list[str]:
-    """Number the items of each kind. The engine reads ``Sink_bar_01_bar_SinkBasin`` as the sinkbasin of a sink.
+    """Make a name for each item, with its number among the items of its kind.
+
+    The engine reads ``Sink_bar_01_bar_SinkBasin`` as the sinkbasin of a sink.
 
     >>> _names(["Drawer", "SinkBasin", "Drawer"])
     ['Drawer_bar_01', 'Sink_bar_01_bar_SinkBasin', 'Drawer_bar_02']

@@ -39,17 +39,21 @@ class OfficialGame:
 
 
 def folder_of_games(data: Path) -> Path | None:
-    """Find the folder with the splits: in the folder of data, or where ALFWorld's own variable ALFWORLD_DATA points to."""
+    """Find the folder with ALFWorld's splits, in the folder of data or in the folder that ALFWORLD_DATA names.
+
+    ALFWORLD_DATA is ALFWorld's own environment variable. The result is None if neither folder has the splits.
+    """
     theirs = os.environ.get("ALFWORLD_DATA")
     places = [data / "alfworld" / FOLDER, data / FOLDER, *([Path(theirs).expanduser() / FOLDER] if theirs else [])]
     return next((place for place in places if (place / SEEN).is_dir() or (place / UNSEEN).is_dir()), None)
 
 
 def official_games(data: Path) -> list[OfficialGame] | None:
-    """List the games of the stream, the unseen ones last; None if there is no folder of games.
+    """List the games of the stream, those in unseen rooms last; None if there is no folder of games.
 
-    If the folder of data holds the published stream, these are its games in its order. Otherwise they are drawn from the folder
-    of games as in the paper: at random from the split "train", and all of "valid_unseen".
+    If the folder of data holds the published stream, these are its games; both the seen and the unseen ones keep its order.
+    Otherwise they are drawn from the folder of games as in the paper: at random from the split "train", and all of
+    "valid_unseen".
     """
     folder = folder_of_games(data)
     published = data / PUBLISHED
@@ -74,7 +78,7 @@ def official_games(data: Path) -> list[OfficialGame] | None:
 
 @dataclass(frozen=True, slots=True)
 class OfficialStream:
-    """Games that can be played, the unseen ones last, and how many of them are unseen."""
+    """Games that can be played, those in unseen rooms last, and how many of them are in unseen rooms."""
 
     games: Sequence[Game]
     unseen: int
@@ -83,8 +87,9 @@ class OfficialStream:
     def read(cls, found: Sequence[OfficialGame], texts: Path, *, limit: int | None = None) -> OfficialStream:
         """Take the first games, and read the texts at their beginning where the published stream does not say them.
 
-        Texts that were read are kept in the file ``texts``. With a limit, unseen games keep their share; if it is 2 or more, at
-        least one game is unseen. Of the games whose text is read, those that ALFWorld marks as unsolvable are left out.
+        Texts that were read are kept in the file ``texts``. A limit does not change the share of unseen games; from a limit of
+        2 on, at least one game is unseen if there are unseen ones. Of the games whose text is read, those that ALFWorld marks
+        as unsolvable are left out.
         """
         seen, unseen = ([game for game in found if game.unseen is which] for which in (False, True))
         last = _share(len(seen), len(unseen), limit)
@@ -95,7 +100,7 @@ class OfficialStream:
 
 
 def _share(seen: int, unseen: int, limit: int | None) -> int:
-    """Return how many of ``limit`` games should be unseen ones.
+    """Return how many of ``limit`` games should be unseen ones, if ``seen`` and ``unseen`` games can be had.
 
     >>> [_share(1866, 134, limit) for limit in (1, 2, 100, 5000)]
     [0, 1, 7, 134]
@@ -167,7 +172,7 @@ def _game(folder: Path, name: str, query: str | None) -> OfficialGame:
 
 
 def _kind(parts: Sequence[str]) -> str:
-    """Read the type of task from the name of the game's folder.
+    """Read the type of task from the name of the game's folder; it is "other" if the name has no known type.
 
     >>> _kind(["train", "pick_and_place_simple-Mug-None-Desk-308", "trial_T2019", "game.tw-pddl"])
     'pick_and_place_simple'

@@ -123,5 +123,5 @@ def _possible(pair: tuple[str, str], task_type: str, kinds: list[str], world: Wo
 
 
 def _places(kind: str, kinds: list[str], world: World, *, but: str) -> list[int]:
-    """List the places of the receptacles that can hold an object, except those of the kind ``but``."""
+    """List the indices of the receptacles that can hold an object of this kind, except receptacles of the kind ``but``."""
     return [place for place, receptacle in enumerate(kinds) if receptacle != but and kind in world.holds[receptacle]]

@@ -37,7 +37,7 @@ def _joins_names(node: ast.expr) -> bool:
 
 
 def guard(texts: Any) -> None:
-    """Make the engine's module of texts refuse an expression that is not harmless, at the moment when it would be evaluated."""
+    """Make ``texts``, the engine's module that evaluates expressions, raise before it evaluates one that is not harmless."""
     symbol = getattr(texts, "EvalSymbol", None)
     if symbol is None or not hasattr(symbol, "derive"):
         raise InvalidInput("how this version of textworld evaluates texts is not known to be safe: install textworld 1.7")

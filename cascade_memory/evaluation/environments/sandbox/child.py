@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def outcome(code: str, tools: Sequence[str]) -> dict[str, str]:
-    """Run a script, and return its answer or its error."""
+    """Run a script; return a dictionary with its "answer" or its "error". ``tools`` are the names of its tools."""
     printed, interpreter = Printed(), Interpreter()
     scope = Scope(given=given_names(printed, {name: partial(_use, name) for name in tools}))
     try:

@@ -62,31 +62,31 @@ class Column(list[Any]):
         )
 
     def __eq__(self, other: object) -> Any:
-        """Compare each value; with a plain list, compare the lists."""
+        """Say of each value whether it equals ``other``; if ``other`` is a plain list, say whether the lists are equal."""
         if isinstance(other, list) and not isinstance(other, Column):
             return list.__eq__(self, other)
         return self._compared(other, operator.eq)
 
     def __ne__(self, other: object) -> Any:
-        """Compare each value; with a plain list, compare the lists."""
+        """Say of each value whether it differs from ``other``; if ``other`` is a plain list, say whether the lists differ."""
         if isinstance(other, list) and not isinstance(other, Column):
             return list.__ne__(self, other)
         return self._compared(other, operator.ne)
 
     def __lt__(self, other: Any) -> Any:
-        """Compare each value."""
+        """Say of each value whether it is less than ``other``, which may be a column with as many values."""
         return self._compared(other, operator.lt)
 
     def __le__(self, other: Any) -> Any:
-        """Compare each value."""
+        """Say of each value whether it is at most ``other``, which may be a column with as many values."""
         return self._compared(other, operator.le)
 
     def __gt__(self, other: Any) -> Any:
-        """Compare each value."""
+        """Say of each value whether it is greater than ``other``, which may be a column with as many values."""
         return self._compared(other, operator.gt)
 
     def __ge__(self, other: Any) -> Any:
-        """Compare each value."""
+        """Say of each value whether it is at least ``other``, which may be a column with as many values."""
         return self._compared(other, operator.ge)
 
     __hash__ = None  # type: ignore[assignment]
@@ -220,7 +220,7 @@ class Mask(Column):
 
 
 class Series(Column):
-    """Values with names, as ``value_counts`` and ``groupby`` give them."""
+    """Values with names, as the pandas methods ``value_counts`` and ``groupby`` return them."""
 
     def __init__(self, pairs: Iterable[tuple[Any, Any]] = ()) -> None:
         named = list(pairs)
@@ -228,7 +228,7 @@ class Series(Column):
         self.index: Any = Column(name for name, _ in named)  # a list has a method of this name
 
     def __getitem__(self, at: Any) -> Any:
-        """Return the value of a name, or at a place."""
+        """Return the value with this name or at this index, or the values of a slice with their names."""
         if isinstance(at, slice):
             return Series(list(self.items())[at])
         if at in list(self.index):
@@ -240,7 +240,7 @@ class Series(Column):
         return iter([*zip(self.index, list(self), strict=True)])
 
     def to_dict(self) -> dict[Any, Any]:
-        """Return a dictionary."""
+        """Return a dictionary from the names to the values."""
         return dict(self.items())
 
     def idxmax(self) -> Any:

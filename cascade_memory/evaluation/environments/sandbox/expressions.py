@@ -140,7 +140,7 @@ class Expressions:
         return value
 
     def function(self, name: str, parameters: ast.arguments, scope: Scope, body: Callable[[Scope], Any]) -> Function:
-        """Make a function; its defaults are computed now."""
+        """Make a function of the script; the default values of its parameters are computed now, not at a call."""
         defaults = [self.value(one, scope) for one in parameters.defaults]
         keyword_defaults = [NOTHING if one is None else self.value(one, scope) for one in parameters.kw_defaults]
         return Function(name, parameters, defaults, keyword_defaults, scope, body, self.depth)

@@ -20,8 +20,8 @@ class Row(dict[str, Any]):
 class Table:
     """A table of the database, or some of its rows; the rows themselves stay outside the script's process.
 
-    The script has only a number that identifies the table. What pandas would do with the rows is done here, with the columns
-    that this needs.
+    The script has only a number that identifies the table. What pandas would do with the rows is done here, after the columns
+    that are needed for it were fetched.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Table:
 
     @property
     def is_whole(self) -> bool:
-        """Whether this has all rows of the table outside; tools accept no selection of rows."""
+        """Whether this has all rows of the table outside the process; tools accept no other tables."""
         return self._places is None
 
     def __len__(self) -> int:
@@ -90,7 +90,7 @@ class Table:
         return self.of([*(place for _, place in ordered), *missing])
 
     def drop_duplicates(self, subset: Any = None) -> Table:
-        """Return the first row of each combination of values."""
+        """Return the first row of each combination of values in the columns ``subset``; None means all columns."""
         names = self.columns if subset is None else [subset] if isinstance(subset, str) else subset
         first: dict[Any, int] = {}
         for place, key in zip(self.places, zip(*(list(self[name]) for name in names), strict=True), strict=True):
@@ -116,11 +116,11 @@ class Table:
 
     @property
     def places(self) -> Sequence[int]:
-        """The places of the rows in the table outside."""
+        """The indices of the rows in the table outside the process."""
         return range(self._rows) if self._places is None else self._places
 
     def of(self, places: Sequence[int]) -> Table:
-        """Return the rows at these places of the table outside."""
+        """Return a table of the rows that have these indices in the table outside the process."""
         return Table(self.handle, list(self.columns), self._rows, self._column, places, self._whole)
 
 
@@ -165,7 +165,7 @@ class _Groups:
         return self._each(len)
 
     def __getattr__(self, name: str) -> Callable[[], Series]:
-        """Return a method that applies the method of this name of ``Column`` to the values of each group."""
+        """Return a function that calls the method ``name`` of ``Column`` on the values of each group."""
         if name not in _OF_GROUPS.split():
             raise AttributeError(name)
         return lambda: self._each(operator.methodcaller(name))

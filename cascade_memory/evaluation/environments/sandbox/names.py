@@ -18,7 +18,7 @@ _OF_RE = ("compile", "escape", "findall", "finditer", "fullmatch", "match", "sea
 
 
 class ToolError(Exception):
-    """A tool refused what it was asked for."""
+    """The error that a script gets if a tool refuses what the script asked for."""
 
 
 ERRORS: Mapping[str, type[Exception]] = {
@@ -60,7 +60,7 @@ class Printed:
 
 
 def _checked(name: str, function: Callable[..., Any], most: int) -> Callable[..., Any]:
-    """Make a function of whole numbers refuse large numbers, which would take too long."""
+    """Wrap a function of ``math`` so that it refuses whole numbers above ``most``, which would take too long."""
 
     def run(*numbers: Any) -> Any:
         if any(isinstance(one, int) and abs(one) > most for one in numbers):

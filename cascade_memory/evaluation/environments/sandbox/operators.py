@@ -67,5 +67,5 @@ COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 
 
 def power(base: Any, exponent: Any) -> Any:
-    """Compute a power, unless it would be huge."""
+    """Compute a power; raise ``ValueError`` if it would be huge."""
     return _power(base, exponent)

@@ -58,7 +58,7 @@ class Sandbox:
         self._seconds, self._megabytes = seconds, megabytes
 
     def run(self, code: str, tools: Tools) -> Ran:
-        """Run a script."""
+        """Run a script that may call these tools by their names; return its answer, or why there is none."""
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(Path(__file__).with_name("start.py"))],
             stdin=subprocess.PIPE,
@@ -107,7 +107,10 @@ class Sandbox:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill the process with everything in its session. It was not waited for yet, so no other process can have its id."""
+    """Kill the process with everything in its session, unless it is known to have ended.
+
+    No other process can have its id, because nobody has waited for the process yet.
+    """
     if process.returncode is not None:
         return
     if os.name == "posix":
@@ -124,7 +127,7 @@ def _send(process: subprocess.Popen[bytes], message: Mapping[str, Any]) -> None:
 
 
 def _received(process: subprocess.Popen[bytes]) -> dict[str, Any]:
-    """Read one message; anything else counts as a crash, since the script may have taken over the process."""
+    """Read one message; raise ``EOFError``, as after a crash, if it is none: the script may have taken over the process."""
     assert process.stdout is not None
     line = process.stdout.readline(_MOST_LINE)
     try:
@@ -137,7 +140,7 @@ def _received(process: subprocess.Popen[bytes]) -> dict[str, Any]:
 
 
 def _used(said: Mapping[str, Any], tools: Tools) -> dict[str, Any]:
-    """Use a tool for a script, and return the value or the error for it."""
+    """Use the tool that a message of the script names, and return the value or the error for the script."""
     tool, args = tools.get(str(said["call"])), said.get("args")
     if tool is None or not isinstance(args, list):
         return {"error": "there is no such tool"}

@@ -15,7 +15,7 @@ class Scope:
         self._elsewhere: dict[str, Scope] = {}  # names declared global or nonlocal
 
     def get(self, name: str) -> Any:
-        """Look up a name."""
+        """Look up a name; raise ``NameError`` if it is not defined."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.names:
@@ -30,7 +30,7 @@ class Scope:
         self._elsewhere.get(name, self).names[name] = value
 
     def remove(self, name: str) -> None:
-        """Take a name away."""
+        """Delete a name; raise ``NameError`` if it is not defined."""
         place = self._elsewhere.get(name, self)
         if name not in place.names:
             raise NameError(f"name {name!r} is not defined here")

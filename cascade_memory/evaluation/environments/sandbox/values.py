@@ -80,7 +80,7 @@ _OF_TYPES: Mapping[type, frozenset[str]] = {
 
 
 def attribute(value: Any, name: str) -> Any:
-    """Return an attribute that the type of a value allows.
+    """Return an attribute of a value, if scripts may use it on values of this type; otherwise raise ``AttributeError``.
 
     >>> attribute("a-b", "split")("-"), attribute("{} and {n}", "format")(1, n=2)
     (['a', 'b'], '1 and 2')
@@ -107,7 +107,7 @@ def _kind(value: Any) -> str:
 
 
 class _Formatting(string.Formatter):
-    """``str.format`` without the fields that reach into a value: no dots, no brackets."""
+    """``str.format`` for scripts: a field may have no dots or brackets, which would reach into a value."""
 
     def __init__(self, text: str) -> None:
         self._text = text
