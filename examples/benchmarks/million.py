@@ -27,15 +27,14 @@ from typing import Any
 import numpy as np
 from database import Known, empty, ms
 from real_texts import texts_only
-from scale_tools import wait_for_chroma
+from scale_tools import K, exact, wait_for_chroma
 
 from cascade_memory import CascadeMemory
+from cascade_memory.stores.index import EXACT_LIMIT
 
 _REAL = 20_000
 _AT_ONCE = 2_000
 _ASKED = 300
-_K = 32
-_FEW = 20_000  # from here on, Chroma's index answers
 
 
 def cases(start: int, stop: int) -> Iterator[tuple[str, str]]:
@@ -88,7 +87,7 @@ def work(place: str, chroma: str | None, vectors: str, answers: Any) -> None:
         opened = time.perf_counter()
         memory.recall(asked[0])
         row: dict[str, Any] = {"open_s": round(opened - began, 2), "first_recall_s": round(time.perf_counter() - began, 2)}
-        if memory.stats().cases > _FEW:
+        if memory.stats().cases > EXACT_LIMIT:
             wait_for_chroma(memory, 3_600)
         row |= {"chroma_serves_s": round(time.perf_counter() - began, 1), "rss_before_mib": before}
         row |= {"rss_mib": status("VmRSS"), "peak_mib": status("VmHWM")}
@@ -102,10 +101,9 @@ def work(place: str, chroma: str | None, vectors: str, answers: Any) -> None:
             if number % 3 == 0:
                 query = embedder.embed([text])[0]
                 began = time.perf_counter()
-                alike = stored @ query
-                least = np.partition(alike, -_K)[-_K]
+                least = stored[exact(stored, query)[-1]] @ query
                 scans.append(time.perf_counter() - began)
-                found = embedder.embed([case.query for case in memory.cases.search(text, k=_K).cases]) @ query
+                found = embedder.embed([case.query for case in memory.cases.search(text, k=K).cases]) @ query
                 shares.append(float((found >= least - 1e-6).mean()))  # of equally similar cases, any is right
             began = time.perf_counter()
             memory.reward(recalled.episode_id, 0.0)
@@ -166,6 +164,7 @@ def main() -> None:
         with options.out.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
         print("  ".join(f"{name} {value}" for name, value in row.items()), flush=True)
+    vectors.unlink()
 
 
 if __name__ == "__main__":
