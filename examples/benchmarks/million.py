@@ -152,6 +152,8 @@ def main() -> None:
     options.out.parent.mkdir(parents=True, exist_ok=True)
     if options.place.startswith("postgresql:"):
         empty(options.place)
+    elif Path(options.place).exists():
+        parser.error(f"{options.place} exists already: name a new folder, since this fills it with cases that nobody wants")
     start, vectors = 0, options.out.with_suffix(".vectors")
     vectors.unlink(missing_ok=True)
     for size in options.sizes:
