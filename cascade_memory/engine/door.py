@@ -1,7 +1,6 @@
 """The door through which all texts come into a memory: it checks them and replaces secrets by placeholders.
 
-A text passes the door before it is hashed, embedded, compared, logged or stored, so no other part of the memory sees its
-secrets.
+A text passes it before it is hashed, embedded, compared, logged or stored, so no other part of the memory sees its secrets.
 """
 
 from __future__ import annotations
@@ -72,10 +71,7 @@ class Door:
         self.kept = OpenSecrets()  # what was announced in episodes
 
     def record(self, episode_id: object = None, kept: OpenSecrets | None = None) -> Incoming:
-        """Return an ``Incoming`` for a new record or, with ``episode_id``, for more texts of that episode.
-
-        Within a record or an episode, the same secret gets the same placeholder.
-        """
+        """Begin a record, or go on with that of an episode. Within it, the same secret gets the same placeholder."""
         episode = episode_id if isinstance(episode_id, str) and self._on else None
         return Incoming(self._on, self._also, kept or self.kept, episode)
 
@@ -241,10 +237,7 @@ class Incoming:
         return name
 
     def namespace(self, name: str, look_up: Callable[[str], object]) -> str:
-        """Return the name of a namespace as it is, or refuse it because it looks as if it holds a secret.
-
-        The name of a namespace that exists already (``look_up`` tells) is not refused.
-        """
+        """Return the name of a namespace unchanged. One with a secret is refused, unless ``look_up`` finds the namespace."""
         try:
             return self.name(name, "namespace")
         except InvalidInput:
@@ -349,10 +342,7 @@ def _texts_in(texts: Texts) -> list[str]:
 
 
 def _fitting(given: Texts, clean: Texts) -> Texts:
-    """Return the parts in ``clean``; those that differ from ``given`` are cut to their limits and checked again.
-
-    This is needed because a placeholder may be longer than its secret.
-    """
+    """Return the clean parts; check again those that were changed, since a placeholder may be longer than its secret."""
 
     def fits(text: str, before: str, name: str, limit: int) -> str:
         return before if text == before else check_text(text[:limit], name, limit)

@@ -293,10 +293,7 @@ class Engine:
         )
 
     def note_failure(self, step: str, error: Exception, *, warned: bool = False) -> None:
-        """Count and log a failure that raises no exception.
-
-        It is logged at level WARNING, or at level INFO if the caller is ``warned`` as well. Level DEBUG adds the traceback.
-        """
+        """Count and log a failure that no exception reports; at INFO if the caller is ``warned``. DEBUG has the traceback."""
         self.failures[step] += 1
         said = on_one_line(self.parts.door.said(error))  # it may quote a case
         self.last_error = f"{step}: {said}"
@@ -381,10 +378,7 @@ class Engine:
             self.feeder.flush()
 
     def close(self, *, feed: bool = True) -> None:
-        """Stop the threads, save what was learned, and release the folder; with ``feed``, bring the mirror up to date first.
-
-        If an interrupt ends this call, call it again.
-        """
+        """Stop the threads, save what was learned, and release the folder. If an interrupt ends this call, call it again."""
         if self._released or os.getpid() != self._pid:
             return
         self._closed = True

@@ -168,10 +168,7 @@ def insert_rest(
 
 
 def _note_addition(connection: Connection, key: int, case: NewCase, own: str | None) -> None:
-    """Record who added a case by hand; do nothing if the case comes from an episode, whose outcome records this.
-
-    ``own`` is the wording of the added solution if it differs from the stored one; otherwise None.
-    """
+    """Record who added a case by hand, and its ``own`` wording if it was not stored; an episode's outcome records this."""
     if case.episode_id is not None:
         return
     about: dict[str, Any] = {"source": case.source, "at": case.created_at, "actor": case.actor, "channel": case.channel}
@@ -205,10 +202,7 @@ def delete(connection: Connection, key: int, kind: str = CASE_REMOVED) -> None:
 
 
 def delete_expired(connection: Connection, key: int) -> int:
-    """Delete a case if it is set aside; return how many cases were deleted (0 or 1).
-
-    The deletion is logged, since statistics may still include the case.
-    """
+    """Delete a case that is set aside; return how many were. It is logged, since statistics may still include the case."""
     row = connection.execute("SELECT namespace FROM expired WHERE key = ?", (key,)).fetchone()
     for one in OBSERVERS:
         one.on_case_gone(connection, [key], "forgotten")  # even if the case was deleted long ago
@@ -225,10 +219,7 @@ def stored(connection: Connection, case_id: str, namespace: int) -> Case | None:
 
 
 def _all_differ(new: Sequence[NewCase]) -> bool:
-    """Say whether no two of these cases are the same pair of query and solution.
-
-    Only if so does what ``known_of`` returns for each of them, before any is stored, stay true while they are stored.
-    """
+    """Say whether no two cases are the same pair: then ``known_of`` stays true of each while the others are stored."""
     return len({(case.namespace, case.pair_key) for case in new}) == len(new)
 
 
@@ -288,10 +279,7 @@ class SQLCases:
             )
 
     def behind(self, key: int, seq: int) -> int:
-        """Return how many changes are missing from a copy that has the cases up to ``key`` and the log up to ``seq``.
-
-        These are the cases after ``key``, plus the log lines after ``seq`` that removed cases up to ``key``.
-        """
+        """Return the number of cases after ``key``, plus the log lines after ``seq`` that removed cases up to ``key``."""
         with self._connections.read() as connection:
             (new,) = connection.execute("SELECT count(*) FROM cases WHERE key > ?", (key,)).fetchone()
             (gone,) = connection.execute(
@@ -334,10 +322,7 @@ class SQLCases:
                 key = read[-1][_KEY]  # no row of this batch can be used: go on with the next batch
 
     def page(self, namespace: int, limit: int, *, after: int | None = None, newest_first: bool = False) -> list[int]:
-        """Return the next ``limit`` keys of cases in a namespace after the key ``after``, oldest first.
-
-        With ``newest_first``, the order is reversed: the keys are those before ``after``.
-        """
+        """Return the next ``limit`` keys after the key ``after``; with ``newest_first``, those before it, greatest first."""
         compared, order, start = ("<", "DESC", 2**62) if newest_first else (">", "ASC", 0)
         query = f"SELECT key FROM cases WHERE namespace = ? AND key {compared} ? ORDER BY key {order} LIMIT ?"
         with self._connections.read() as connection:
@@ -349,10 +334,7 @@ class SQLCases:
             return [key for (key,) in fetched_for(connection, f"SELECT key FROM cases WHERE id IN ({KEYS})", ids)]
 
     def solutions(self, groups: Sequence[int]) -> dict[int, Solution]:
-        """Return by group the solution of one of its cases; a group is the id of a solution that several cases may share.
-
-        Groups that have no case any more are left out.
-        """
+        """Return one stored solution for each group (the id of a solution that cases share) that still has a case."""
         with self._connections.read() as connection:
             rows = fetched_for(
                 connection,
@@ -364,10 +346,7 @@ class SQLCases:
         return dict(usable(rows, lambda row: (row[0], solution_of(row[1], row[2]))))
 
     def told_apart(self, groups: Sequence[int]) -> dict[int, tuple[str, str]]:
-        """Return (digest of the key, kind) of the solution of each group (see ``solutions``); texts are not read.
-
-        The key is equal for solutions that agree. Groups that have no case any more are left out.
-        """
+        """Return (digest of the key, kind) of the solution of each group that still has a case; texts are not read."""
         with self._connections.read() as connection:
             query = f"""SELECT solution.id, solution.digest, case_text.solution_kind FROM solution JOIN case_text
                         ON case_text.key = (SELECT key FROM cases WHERE cases.solution = solution.id LIMIT 1)
