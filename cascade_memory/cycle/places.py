@@ -98,7 +98,7 @@ class Mistake:
         return self._but_the_mistake(_without_nothing(arguments)) if self._lies_in else {}
 
     def place_of(self, call: Call) -> Mapping[str, Any]:
-        """Return the place of a call; as ``place_in``, but faster for a call that is compared with many mistakes."""
+        """Return where a call acts, as ``place_in`` does; faster for a call that is compared with many mistakes."""
         return self._but_the_mistake(call.where) if self._lies_in else {}
 
     def _but_the_mistake(self, where: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -92,7 +92,7 @@ def let_go_of_inherited(path: str | None) -> None:
 
 
 def _insist(step: Callable[[], object]) -> None:
-    """Try a step again if something interrupts it: around a fork, Python ignores exceptions, and the rest would be left out."""
+    """Try a step again if something interrupts it: Python would ignore the exception and skip the rest of the fork's hook."""
     for _ in range(_OFTEN):
         try:
             step()

@@ -31,7 +31,10 @@ def _below(owner: str, chosen: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _kept(table: Table) -> Iterator[tuple[str, str]]:
-    """Yield (table, the condition that selects its rows) for what belongs to cases, whether they are stored or set aside."""
+    """Yield (name, the condition that selects its rows) for a table of what belongs to cases, and first for the tables below it.
+
+    The cases may be stored or set aside (expired or evicted).
+    """
     of_them = f"cases_key IN ({KEYS}) {{}}"
     for name, _, where in _below(table.name, f"IN (SELECT key FROM {table.name} WHERE {of_them})"):
         yield name, where

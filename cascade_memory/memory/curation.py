@@ -162,7 +162,7 @@ _STRICTLY = 3  # times that an undo is tried as it was prepared, if its source g
 
 
 class OfSource(NamedTuple):
-    """A source that is to be undone, and a function that prepares the outcomes it has replaced, which will then count again."""
+    """A source to undo, and a function that prepares the older outcomes which its own replaced: they are to count again."""
 
     wanted: Wanted
     again: Callable[[], Sequence[Settlement]]

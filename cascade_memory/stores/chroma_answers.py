@@ -79,7 +79,7 @@ def _space(configuration: Mapping[str, Any]) -> object:
 
 
 def _names_function(value: object) -> bool:
-    """Say whether a JSON value contains an embedding function that could be built."""
+    """Say whether a JSON value names an embedding function, which Chroma would build in our process."""
     waiting = [value]
     while waiting:
         one = waiting.pop()
