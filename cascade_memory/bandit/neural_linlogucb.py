@@ -146,7 +146,7 @@ class NeuralLinLogUCB:
                     self.posterior = self.posterior.withdraw(pair)
 
     def withdraw(self, key: int) -> None:
-        """Remove the pairs that ``expect`` added to A."""
+        """Undo ``expect`` for a recall that will get no reward: subtract from A (see the class) what its pairs added."""
         with self._changing:
             for pair in self.expected.pop(key, ()):
                 self.posterior = self.posterior.withdraw(pair)

@@ -113,7 +113,7 @@ class NeuralLogUCB:
             self._design = self._design + squares
 
     def withdraw(self, key: int) -> None:
-        """Remove the pairs that ``expect`` added to U."""
+        """Undo ``expect`` for a recall that will get no reward: subtract from U (see the class) what its pairs added."""
         with self._changing:
             squares = self.expected.pop(key, None)
             if squares is not None:

@@ -68,7 +68,10 @@ class Alignment:
         )  # replaced as a whole, since other threads read it meanwhile
 
     def retain(self, cases: Candidates, letters: Rarity) -> None:
-        """Compare the new cases that have several paragraphs with earlier ones; ``letters`` measures how similar texts are."""
+        """Compare new cases that have several paragraphs with earlier ones, and compute the weights of the paragraphs again.
+
+        ``letters`` measures how similar two texts are, by the letter sequences that they share.
+        """
         counted = self._cases
         for place, text in enumerate(cases.texts):
             if not has_ends(text):

@@ -92,7 +92,10 @@ def let_go_of_inherited(path: str | None) -> None:
 
 
 def _insist(step: Callable[[], object]) -> None:
-    """Try a step again if something interrupts it: Python would ignore the exception and skip the rest of the fork's hook."""
+    """Run a step of a fork hook; try it again if an exception interrupts it.
+
+    Python ignores an exception that leaves a fork hook, and the rest of the hook would not run.
+    """
     for _ in range(_OFTEN):
         try:
             step()

@@ -56,7 +56,11 @@ class Viewing(Protocol):
         ...
 
     def use(self, namespace: int) -> NDArray[np.float64]:
-        """Return (key, novelty, shown, succeeded) of all cases, one row for each, hidden ones as well."""
+        """Return a row (key, novelty, shown, succeeded) for each case, hidden ones as well.
+
+        Novelty is 0 if all neighbours of a case had its solution when it was made, and 1 if none had, or if this was not
+        checked. ``shown`` and ``succeeded`` say how often the case was shown, and how often the task then succeeded.
+        """
         ...
 
     def named(self, keys: Sequence[int]) -> dict[int, tuple[str, str]]:
