@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cascade_memory.domain.validation import clean_text
     from cascade_memory.domain.warning_options import WarningOptions
     from cascade_memory.learning.ranker import Ranker
+    from cascade_memory.memory.options import Ranking, Retention, Trust
 
 __version__ = "0.1.0"
 
@@ -32,11 +33,14 @@ __all__ = [
     "Episode",
     "FailureWarning",
     "Ranker",
+    "Ranking",
     "Recall",
     "RecalledCase",
+    "Retention",
     "Step",
     "Tickets",
     "Trajectory",
+    "Trust",
     "WarningOptions",
     "clean_text",
     "restore",
@@ -51,11 +55,14 @@ _HOMES = {
     "Episode": "domain.episode",
     "FailureWarning": "domain.failure_warning",
     "Ranker": "learning.ranker",
+    "Ranking": "memory.options",
     "Recall": "domain.recall",
     "RecalledCase": "domain.recall",
+    "Retention": "memory.options",
     "Step": "domain.trajectory",
     "Tickets": "domain.tickets",
     "Trajectory": "domain.trajectory",
+    "Trust": "memory.options",
     "WarningOptions": "domain.warning_options",
     "clean_text": "domain.validation",
     "restore": "assembly.restore",

@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from cascade_memory import CascadeMemory, Step, Trajectory
+from cascade_memory import CascadeMemory, Ranking, Step, Trajectory
 
 Task = tuple[str, str, str, str]  # kind, thing, place, query
 Solution = str | Trajectory
@@ -116,9 +116,9 @@ def main() -> None:
 
     print("SCRIPTED agent, 300 tasks, solved in each fifth:")
     show("no memory", play(tasks, None))
-    with CascadeMemory(embedder="hashing", ranker="similarity", learn="inline", matcher=SamePlan()) as memory:
+    with CascadeMemory(embedder="hashing", ranker="similarity", learn="inline", ranking=Ranking(matcher=SamePlan())) as memory:
         show("most similar case", play(tasks, memory))
-    with CascadeMemory(embedder="hashing", learn="inline", matcher=SamePlan()) as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", ranking=Ranking(matcher=SamePlan())) as memory:
         show("CASCADE", play(tasks, memory))
         print(f"\n{memory!r}\n")
         print(memory.recall("put a hot apple in the shelf").explain())

@@ -12,7 +12,7 @@ import pytest
 from failed_once import blame, settlement
 from inside import engine_of, state_of
 
-from cascade_memory import CascadeMemory, restore
+from cascade_memory import CascadeMemory, Retention, restore
 from cascade_memory.domain.failure_warning import Check, Tally
 from cascade_memory.errors import SchemaTooNew
 from cascade_memory.ledger import running
@@ -129,7 +129,7 @@ def _set_back_to_6(file: Path) -> None:
 
 def test_cases_of_version_6_are_trusted_like_their_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     folder, sources = tmp_path / "memory", {"agent": 0, "judge": 2, "host": 3, "env": 3, "human": 4}
-    with CascadeMemory(folder, embedder="hashing", learn="inline", ttl=1_000) as memory:
+    with CascadeMemory(folder, embedder="hashing", learn="inline", retention=Retention(ttl=1_000)) as memory:
         memory.add("an old task", "s", source="judge")
         later = running.clock() + 1_001
         monkeypatch.setattr(running, "clock", lambda: later)

@@ -6,24 +6,40 @@ import difflib
 import functools
 import inspect
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 from typing import Concatenate, ParamSpec, TypeVar
+
+from cascade_memory.memory.options import Ranking, Retention, Trust
 
 _Options = ParamSpec("_Options")
 _Self = TypeVar("_Self")
+_GROUPS = {"ranking": Ranking, "retention": Retention, "trust": Trust}
 
 
 def check_names(options: Iterable[str], known: Iterable[str]) -> None:
     """Raise a ``TypeError`` for the first unknown option; it names the most similar known one, or lists all if none is similar.
 
+    An option of a group, such as ``Ranking``, is named with the call that takes it.
+
     >>> check_names(["embeder"], ["path", "embedder"])
     Traceback (most recent call last):
     TypeError: CascadeMemory takes no option 'embeder'; did you mean 'embedder'?
+    >>> check_names(["holdout"], ["path", "embedder"])
+    Traceback (most recent call last):
+    TypeError: CascadeMemory takes no option 'holdout'; did you mean ranking=Ranking(holdout=...)?
     """
     known = list(known)
+    calls = {name: repr(name) for name in known} | {
+        field.name: f"{option}={group.__name__}({field.name}=...)"
+        for option, group in _GROUPS.items()
+        for field in fields(group)
+    }
     for name in options:
+        if name == "actor":
+            raise TypeError("CascadeMemory takes no option 'actor'; write CascadeMemory(...).acting(actor=...)")
         if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(known)}"
+            close = difflib.get_close_matches(name, calls, n=1)
+            hint = f"; did you mean {calls[close[0]]}?" if close else f"; there are {', '.join(known)}"
             raise TypeError(f"CascadeMemory takes no option {name!r}{hint}")
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, TypeAlias
 
 from cascade_memory.domain.limits import Limits
-from cascade_memory.domain.quoting import quoted
-from cascade_memory.domain.validation import check_k, check_word
+from cascade_memory.domain.validation import check_word
 from cascade_memory.domain.vigilance import Vigilance
 from cascade_memory.domain.warning_options import WarningOptions
 from cascade_memory.engine.door import Redact, check_redact
@@ -45,11 +44,7 @@ class Settings:
 def check(settings: Settings) -> None:
     """Refuse settings that are invalid whatever the place is."""
     check_word(settings.learn, ("inline", "background", "off"), "learn")
-    check_k(settings.candidates, "candidates")
     check_redact(settings.redact)
-    check_word(settings.policy_scope, ("namespace", "shared"), "policy_scope")
-    if not isinstance(settings.vigilance, (Vigilance, type(None))):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidInput(f"vigilance must be None or a Vigilance, not {quoted(settings.vigilance)}")
     if settings.chroma is not None:
         parsed(settings.chroma)
 

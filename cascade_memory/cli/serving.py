@@ -106,12 +106,13 @@ def serve(options: argparse.Namespace) -> int:
 def _opened(options: argparse.Namespace) -> CascadeMemory:
     """Open the memory; the environment names the embedder of a new one, and an existing one keeps its own."""
     from cascade_memory.assembly.cascade import CascadeMemory
+    from cascade_memory.memory.options import Trust
 
     others: dict[str, Any] = {
         "namespace": options.namespace,
         "k": options.k,
         "chroma": options.chroma,
-        "tickets": options.tickets,
+        "trust": Trust(tickets=options.tickets),
     }
     try:
         return CascadeMemory(options.path, embedder=options.embedder or os.environ.get(EMBEDDER) or "auto", **others)

@@ -21,8 +21,8 @@ def task_alone(query: str, solution: Solution) -> str:  # noqa: ARG001 - the sig
 def with_tool_calls(query: str, solution: Solution) -> str:
     r"""Return the task and a line with the tool calls that solved it, as the paper does for deep search.
 
-    >>> from cascade_memory import CascadeMemory, Step
-    >>> memory = CascadeMemory(embedder="hashing", case_text=with_tool_calls)
+    >>> from cascade_memory import CascadeMemory, Retention, Step
+    >>> memory = CascadeMemory(embedder="hashing", retention=Retention(case_text=with_tool_calls))
     >>> recall = memory.recall("Where was the director of Jaws born?")
     >>> steps = [Step(tool="search", arguments={"query": "Jaws"}), Step(tool="search", arguments={"query": "Spielberg"})]
     >>> case = memory.cases.get(memory.reward(recall.episode_id, 1.0, solution=steps))

@@ -31,7 +31,7 @@ def _below(owner: str, chosen: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _kept(table: Table) -> Iterator[tuple[str, str]]:
-    """Yield (name, the condition that selects its rows) for a table of what belongs to cases, and first for the tables below it.
+    """Yield (name, the condition that selects its rows) for a table of what belongs to cases, after the tables below it.
 
     The cases may be stored or set aside (expired or evicted).
     """

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import weakref
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cascade_memory.cycle.retain import why_unkept
 from cascade_memory.cycle.reuse import Template, render
-from cascade_memory.domain.actions import NewAction, check_actor
+from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.case import Case
-from cascade_memory.domain.case_text import CaseText, task_alone
+from cascade_memory.domain.case_text import task_alone
 from cascade_memory.domain.episode import TRUSTED_SOURCES, Episode, check_sources
 from cascade_memory.domain.exposure import Exposure
 from cascade_memory.domain.flag import Flag
@@ -43,6 +43,7 @@ from cascade_memory.errors import (
     UnknownEpisode,
 )
 from cascade_memory.ledger.filter_limits import plain_filter
+from cascade_memory.memory.options import Retention, Trust
 from cascade_memory.memory.ticketing import ticket_of
 from cascade_memory.memory.verdict import LOOKS_SOLVED, RewardFn, check_reward_fn, step_of
 from cascade_memory.redaction.marking import redact_secrets
@@ -98,14 +99,9 @@ class Bound:
         reward_fn: RewardFn | None,
         exposure: Exposure,
         template: Template | None,
-        retain_at: float,
-        retain_from: Collection[str],
-        case_text: CaseText | None,
+        retention: Retention,
+        trust: Trust,
         deadline: float | timedelta | None,
-        actor: str | None = None,
-        min_trust: str | None = None,
-        tickets: bool | Tickets = False,
-        reward_caps: Mapping[str, int | None] | None = None,
     ) -> None:
         check_reward_fn(reward_fn)
         check_callable(template, "template")
@@ -117,16 +113,15 @@ class Bound:
         self._reward_fn = reward_fn
         self._exposure = exposure
         self._template = template or render
-        self._retain_at = check_reward(retain_at, "retain_at")
-        self._retain_from = check_sources(retain_from)
-        check_callable(case_text, "case_text")
-        self._case_text = case_text or task_alone
+        self._retain_at = check_reward(retention.retain_at, "retain_at")
+        self._retain_from = check_sources(retention.retain_from)
+        self._case_text = retention.case_text or task_alone
         self._deadline = None if deadline is None else check_duration(deadline, "deadline")
-        self._actor = self._own_actor = check_actor(actor)
+        self._actor: str | None = None
         self._channel = CHANNELS[0]
-        self._min_trust = check_min_trust(min_trust) or 0
-        self._tickets = check_tickets(tickets)
-        self._caps = check_caps(reward_caps)
+        self._min_trust = check_min_trust(trust.min_trust) or 0
+        self._tickets = check_tickets(trust.tickets)
+        self._caps = check_caps(trust.reward_caps)
         self._warned: set[str] = set()  # the reasons of the warnings that were already given
         self._closed = Flag()  # the same one in all that acts in this open memory, as is the reference
         self._weakly: Callable[[], Bound | None] = weakref.ref(self)
@@ -161,8 +156,8 @@ class Bound:
         return self._engine.namespace_id(self._namespace)
 
     def _who(self, record: Incoming | None = None) -> str | None:
-        """Return the actor. With a ``record``, raise if ``acting`` has set the actor's name and the name holds a secret."""
-        if record is None or self._actor is self._own_actor:
+        """Return the actor. With a ``record``, raise if the actor's name holds a secret."""
+        if record is None or self._actor is None:
             return self._actor
         return record.name(self._actor, "actor")
 

@@ -281,8 +281,8 @@ class Cases(Bound):
         make room for them.
 
         >>> import time
-        >>> from cascade_memory import CascadeMemory
-        >>> memory = CascadeMemory(embedder="hashing", learn="inline", ttl=0.5)
+        >>> from cascade_memory import CascadeMemory, Retention
+        >>> memory = CascadeMemory(embedder="hashing", learn="inline", retention=Retention(ttl=0.5))
         >>> case_id = memory.add("cool some mug", "put it into the fridge")
         >>> time.sleep(0.6)
         >>> memory.recall("cool some mug").cases

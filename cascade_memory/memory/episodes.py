@@ -255,8 +255,8 @@ class Episodes(Ending):
     def needs_ticket(self, source: str) -> bool:
         """Say whether a reward from a source has to bring the ticket of its recall.
 
-        >>> from cascade_memory import CascadeMemory
-        >>> memory = CascadeMemory(embedder="hashing", tickets=True)
+        >>> from cascade_memory import CascadeMemory, Trust
+        >>> memory = CascadeMemory(embedder="hashing", trust=Trust(tickets=True))
         >>> over_mcp = memory.acting(channel="mcp")
         >>> [one.episodes.needs_ticket("host") for one in (memory, over_mcp)], memory.episodes.needs_ticket("user")
         ([False, True], True)
@@ -266,8 +266,8 @@ class Episodes(Ending):
     def ticket_of(self, episode_id: str) -> str:
         """Make a ticket for an episode, to send it with an agent's answer when a framework has made the recall.
 
-        >>> from cascade_memory import CascadeMemory
-        >>> memory = CascadeMemory(embedder="hashing", tickets=True)
+        >>> from cascade_memory import CascadeMemory, Trust
+        >>> memory = CascadeMemory(embedder="hashing", trust=Trust(tickets=True))
         >>> episode_id = memory.recall("cool some mug").episode_id
         >>> memory.reward(episode_id, 0.0, source="user", ticket=memory.episodes.ticket_of(episode_id))
         """

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Retention
 from cascade_memory.cli.bench_data import folder_of_data
 from cascade_memory.domain.records import CaseRecords
 from cascade_memory.engine import namespace_state as state
@@ -109,7 +109,10 @@ def play(run: Run) -> Row:
     n = len(order)
     rewards = Rewards(f"flipped={REWARDS['flipped']}" if run.adversity == "flipped" else "", n, run.seed)
     success, shown, fitting = np.zeros(n, bool), np.zeros(n, bool), np.zeros(n, bool)
-    with evicting(run.arm, run.seed), CascadeMemory(embedder=embedder, learn="inline", max_cases=run.max_cases) as memory:
+    with (
+        evicting(run.arm, run.seed),
+        CascadeMemory(embedder=embedder, learn="inline", retention=Retention(max_cases=run.max_cases)) as memory,
+    ):
         began = time.perf_counter()
         for i, task in enumerate(order):
             step = play_task(memory, items[task].query, solver, i, rewards)

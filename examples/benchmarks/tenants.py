@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking
 from cascade_memory.cli.bench_data import folder_of_data
 from cascade_memory.evaluation.bench.plan import Run
 from cascade_memory.evaluation.bench.stage import Folders, simulated_stage
@@ -35,9 +35,8 @@ def play(stream_name: str, arm: str, tenants: int, episodes: int, seed: int) -> 
     memory = CascadeMemory(
         embedder=stage.embedder,
         ranker="similarity" if arm == "similarity" else "light",
-        policy_scope="shared" if arm == "shared" else "namespace",
+        ranking=Ranking(policy_scope="shared" if arm == "shared" else "namespace", abstain=False),
         learn="inline",
-        abstain=False,
     )
     with memory:
         for i in range(n):

@@ -36,7 +36,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Retention, Trust
 from cascade_memory.cli.bench_data import folder_of_data
 from cascade_memory.domain.vigilance import OFF
 from cascade_memory.evaluation.attacks.actors import Attackers
@@ -95,8 +95,8 @@ class World:
             embedder=self.stream.embedder,
             learn="inline",
             deadline=None,
-            max_cases=setting.max_cases,
-            vigilance=None if setting.measures == "all" else OFF,
+            retention=Retention(max_cases=setting.max_cases),
+            trust=Trust(vigilance=None if setting.measures == "all" else OFF),
         )
         self.told: list[Told | None] = []
         self.malicious: set[str] = set()  # ids of cases

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from cascade_memory import CascadeMemory, restore
+from cascade_memory import CascadeMemory, Retention, restore
 from cascade_memory.cli import main
 from cascade_memory.errors import InvalidInput, UnknownCase
 from cascade_memory.inspector import app
@@ -40,7 +40,7 @@ def _edited(folder: Path, *statements: str) -> None:
 
 @pytest.fixture
 def memory() -> Iterator[CascadeMemory]:
-    with CascadeMemory(embedder="hashing", learn="inline", actor="ann") as memory:
+    with CascadeMemory(embedder="hashing", learn="inline").acting(actor="ann") as memory:
         yield memory
 
 
@@ -201,7 +201,7 @@ def test_a_purge_leaves_no_byte_of_a_note(tmp_path: Path, everything: bool):
 
 
 def test_notes_come_back_with_a_case_that_had_made_room(tmp_path: Path):
-    with _opened(tmp_path / "m", max_cases=1) as memory:
+    with _opened(tmp_path / "m", retention=Retention(max_cases=1)) as memory:
         memory.notes.pin(str(memory.add("the printer jams", "pull the tray")), TEXT)
         memory.add("the printer smokes", "pull the plug")
         assert memory.notes.all() == []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Retention
 from cascade_memory.cli import main
 from cascade_memory.cli.main import parser
 from cascade_memory.errors import InvalidInput, MissingExtra
@@ -86,7 +86,7 @@ def test_forgetting_without_saying_what(ram: CascadeMemory):
 
 def test_other_limits_than_those_it_is_open_with(tmp_path: Path):
     with CascadeMemory(tmp_path, embedder="hashing"), pytest.raises(InvalidInput, match="max_cases=None and ttl=None"):
-        CascadeMemory(tmp_path, embedder="hashing", max_cases=5)
+        CascadeMemory(tmp_path, embedder="hashing", retention=Retention(max_cases=5))
 
 
 def test_a_folder_that_may_only_be_read_is_used_and_closed_without_noise(tmp_path: Path, monkeypatch, caplog):

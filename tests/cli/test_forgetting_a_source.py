@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Retention
 from cascade_memory.cli import main
 
 
@@ -20,7 +20,7 @@ class _Terminal(io.StringIO):
 @pytest.fixture
 def folder(tmp_path: Path) -> str:
     place = str(tmp_path / "memory")
-    with CascadeMemory(place, embedder="hashing", learn="inline", max_cases=20) as memory:
+    with CascadeMemory(place, embedder="hashing", learn="inline", retention=Retention(max_cases=20)) as memory:
         for actor in ("ann", "mallory"):
             for i in range(20):
                 recall = memory.acting(actor=actor).recall(f"{actor} has the question {i} about {actor}{i % 5}")

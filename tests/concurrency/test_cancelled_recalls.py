@@ -15,13 +15,13 @@ from cancelling import MOMENTS, Cancelling, Mine, Moment, nothing_open
 from inside import engine_of
 from stopped_writer import stopped_writer
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking
 from cascade_memory.domain.asker import Asker, asked_by
 
 
 @pytest.fixture(params=["hashing", "mine"])
 def memory(request: pytest.FixtureRequest) -> Any:
-    with CascadeMemory(embedder="hashing" if request.param == "hashing" else Mine(), abstain=False) as memory:
+    with CascadeMemory(embedder="hashing" if request.param == "hashing" else Mine(), ranking=Ranking(abstain=False)) as memory:
         memory.add("2 + 3", "5")
         yield memory
 
@@ -102,7 +102,7 @@ def test_a_recall_that_waits_for_the_ledger_is_dropped_if_its_run_ends(tmp_path:
 
 
 def test_a_recall_that_comes_back_after_its_deadline_is_closed(tmp_path: Path):
-    with CascadeMemory(tmp_path / "m", embedder=Mine(), deadline=0.4, abstain=False) as memory:
+    with CascadeMemory(tmp_path / "m", embedder=Mine(), deadline=0.4, ranking=Ranking(abstain=False)) as memory:
         memory.add("2 + 3", "5")
         memory.recall("2 + 3")
         before = [one.id for one in memory.episodes.pending()]

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from inside import state_of
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking
 
 _VERBS = ("solve", "solve", "solve", "solve", "fail", "overwrite", "add", "forget", "discard", "search", "forget all")
 _WORDS = ("cup", "pan", "egg", "plate", "mug", "lamp")
@@ -109,7 +109,7 @@ def _renumbered(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 def _lived(steps: list[_Step], first: str, *, abstain: bool) -> tuple[Any, ...]:
     """Return all that tenant "a" saw, and what was learned for him."""
-    with CascadeMemory(embedder="hashing", learn="inline", abstain=abstain) as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", ranking=Ranking(abstain=abstain)) as memory:
         tenants = {name: _Tenant(memory, name) for name in dict.fromkeys([first, *(step.namespace for step in steps)])}
         for name in tenants:
             state_of(memory, name)
@@ -130,7 +130,7 @@ def _lived(steps: list[_Step], first: str, *, abstain: bool) -> tuple[Any, ...]:
 @given(steps=_STEPS)
 def test_a_namespace_is_the_same_whether_or_not_another_one_is_busy(steps: list[_Step]):
     alone = [step for step in steps if step.namespace == "a"]
-    assert _lived(steps, "a", abstain=True) == _lived(alone, "a", abstain=True)
+    assert _lived(steps, "a", ranking=Ranking(abstain=True)) == _lived(alone, "a", ranking=Ranking(abstain=True))
 
 
 @pytest.mark.slow
@@ -138,4 +138,4 @@ def test_a_namespace_is_the_same_whether_or_not_another_one_is_busy(steps: list[
 @given(steps=_STEPS)
 def test_nor_does_it_matter_which_namespace_was_there_first(steps: list[_Step]):
     # Whether a case is shown is decided by a draw, seeded with the number of the namespace: not a matter of what it knows.
-    assert _lived(steps, "b", abstain=False) == _lived(steps, "a", abstain=False)
+    assert _lived(steps, "b", ranking=Ranking(abstain=False)) == _lived(steps, "a", ranking=Ranking(abstain=False))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tiny_models import make_reranker
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking
 from cascade_memory.assembly.rankers import cross_encoder
 from cascade_memory.bandit.neural_bandit import Schedule
 
@@ -24,7 +24,7 @@ def learning(reranker, tmp_path):
     def open_memory(path=tmp_path / "m", **options) -> CascadeMemory:
         schedule = options.pop("schedule", Schedule(every=4))
         ranker = cross_encoder(reranker, schedule=schedule, encoder_learning_rate=1e-3, **options.pop("ranker", {}))
-        settings = {"embedder": "hashing", "learn": "inline", "candidates": 6, **options}
+        settings = {"embedder": "hashing", "learn": "inline", "ranking": Ranking(candidates=6), **options}
         opened.append(CascadeMemory(path, ranker=ranker, **settings))
         return opened[-1]
 

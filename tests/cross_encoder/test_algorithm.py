@@ -11,7 +11,7 @@ from inside import state_of
 from later import Later
 from tiny_models import WORDS, make_reranker, tokenizer
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking
 from cascade_memory.assembly.rankers import cross_encoder
 from cascade_memory.bandit.neural_bandit import Schedule
 
@@ -116,7 +116,7 @@ def test_the_library_is_algorithm_1(variant, tmp_path):
         scale="probability" if variant == "authors" else "logit",
         decay=variant != "authors",
     )
-    with CascadeMemory(embedder="hashing", ranker=ranker, learn="inline", candidates=8) as memory:
+    with CascadeMemory(embedder="hashing", ranker=ranker, learn="inline", ranking=Ranking(candidates=8)) as memory:
         memory.add([(case, case) for case in CASES], progress=False)
         explored = 0
         for query in _queries():

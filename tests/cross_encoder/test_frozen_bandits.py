@@ -7,7 +7,7 @@ import pytest
 from inside import engine_of, state_of
 from small_tasks import fill, play, scores
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking
 from cascade_memory.assembly.rankers import cross_encoder
 from cascade_memory.bandit.neural_bandit import Schedule
 from cascade_memory.bandit.neural_logucb import NeuralLogUCB
@@ -25,7 +25,9 @@ def frozen(request, reranker, tmp_path):
     def open_memory(path=tmp_path / "m", **options) -> CascadeMemory:
         given = {} if request.param is LinLogUCB else {"samples": 50}
         ranker = cross_encoder(reranker, bandit=request.param, **given)
-        opened.append(CascadeMemory(path, ranker=ranker, embedder="hashing", learn="inline", candidates=6, **options))
+        opened.append(
+            CascadeMemory(path, ranker=ranker, embedder="hashing", learn="inline", ranking=Ranking(candidates=6), **options)
+        )
         return opened[-1]
 
     yield open_memory

@@ -292,7 +292,7 @@ from cascade_memory.encoders.cross_encoder import training, weights
 import safetensors.torch
 
 ranker = cross_encoder(sys.argv[2], schedule=Schedule(every=4), encoder_learning_rate=1e-3)
-memory = CascadeMemory(sys.argv[1], embedder="hashing", ranker=ranker, learn="inline", candidates=6)
+memory = CascadeMemory(sys.argv[1], embedder="hashing", ranker=ranker, learn="inline", ranking=Ranking(candidates=6))
 fill(memory)
 play(memory, 10)
 state_of(memory).learner.save()

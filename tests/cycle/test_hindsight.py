@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from inside import engine_of
 
-from cascade_memory import CascadeMemory, Step, Trajectory
+from cascade_memory import CascadeMemory, Ranking, Step, Trajectory
 from cascade_memory.cycle.reward import hindsight
 from cascade_memory.domain.digests import digest
 from cascade_memory.encoders.matchers import CarefulMatcher, ExactMatcher
@@ -24,7 +24,7 @@ def test_hindsight_without_texts_is_the_same(tmp_path: Path):
         def agreement(self, verified, stored):
             return super().agreement(verified, stored)
 
-    with CascadeMemory(tmp_path / "m", embedder="hashing", learn="off", candidates=40) as memory:
+    with CascadeMemory(tmp_path / "m", embedder="hashing", learn="off", ranking=Ranking(candidates=40)) as memory:
         for i in range(60):
             memory.add(f"task {i}", some())
         ledger = engine_of(memory).parts.ledger

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from inside import state_of
 
-from cascade_memory import CascadeMemory, Ranker
+from cascade_memory import CascadeMemory, Ranker, Ranking
 from cascade_memory.assembly.rankers import START
 from cascade_memory.bandit.light import LightPolicy
 from cascade_memory.bandit.shared_weights import SharedWeights
@@ -65,7 +65,7 @@ def ranker_of(encoder: type[LightEncoder], *, shared: bool = False) -> Ranker:
 
 def opened(path: Path, encoder: type[LightEncoder] | None) -> CascadeMemory:
     ranker = "light" if encoder is None else ranker_of(encoder)
-    return CascadeMemory(path, embedder="hashing", ranker=ranker, learn="inline", abstain=False)
+    return CascadeMemory(path, embedder="hashing", ranker=ranker, learn="inline", ranking=Ranking(abstain=False))
 
 
 WORDS = ("parcel", "order", "card", "screen", "lamp", "bill")
@@ -97,8 +97,7 @@ def test_a_signal_with_another_meaning_begins_anew_and_the_log_says_so(
             embedder="hashing",
             ranker=ranker,
             learn="inline",
-            abstain=False,
-            policy_scope=scope,
+            ranking=Ranking(abstain=False, policy_scope=scope),
         )
 
     with memory_with(Longer) as memory:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from inside import engine_of, state_of
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking
 from cascade_memory.bandit.epsilon_mix import mixed
 from cascade_memory.bandit.light import LightPolicy
 from cascade_memory.bandit.off_policy import Estimates, Logged, estimate
@@ -175,11 +176,15 @@ def test_rewards_that_are_all_alike_are_no_certainty(reward):
 # -- the engine --------------------------------------------------------------------------------------------------------
 
 
-def _played(seed: int, n: int = 60, *, path: Path | None = None, **options: object) -> CascadeMemory:
+def _played(
+    seed: int, n: int = 60, *, path: Path | None = None, ranking: Ranking = Ranking(), **options: object
+) -> CascadeMemory:
     """A memory of six cases that all answer any question, each with a success rate of its own."""
     rng = np.random.default_rng([seed, 9])
-    options = {"ranker": "similarity", "learn": "off", "matcher": None, **options}
-    memory = CascadeMemory(path, embedder="hashing", **options)  # type: ignore[arg-type]
+    options = {"ranker": "similarity", "learn": "off", **options}
+    if options["learn"] == "off":
+        ranking = replace(ranking, matcher=None)
+    memory = CascadeMemory(path, embedder="hashing", ranking=ranking, **options)  # type: ignore[arg-type]
     memory.add([(f"how do I do thing {i}", answer) for i, answer in enumerate(_WORLD)], progress=False)
     for _ in range(13 * seed):  # other draws in every replication
         state_of(memory).seed()
@@ -210,7 +215,7 @@ def test_estimates_from_a_real_memory_are_unbiased_and_cover_the_truth(holdout):
     errors, covered = [], []
     for seed in range(20):
         # 150 episodes: ids, and so the choices, are drawn; with 60 the second case was never shown in one run of a hundred.
-        with _played(seed, 150, explore=0.5, abstain=seed % 2 == 0, holdout=holdout) as memory:
+        with _played(seed, 150, ranking=Ranking(explore=0.5, abstain=seed % 2 == 0, holdout=holdout)) as memory:
             truth, found = _truth_and_estimate(memory)
         assert found.inverse is not None
         errors.append(found.inverse.estimate - truth)
@@ -234,7 +239,7 @@ def test_without_the_mix_nothing_is_identified_and_it_says_why(tmp_path):
 
 @pytest.mark.slow
 def test_the_holdout_alone_identifies_what_no_memory_earns(tmp_path):
-    _played(3, 300, path=tmp_path / "memory", holdout=0.4).close()
+    _played(3, 300, path=tmp_path / "memory", ranking=Ranking(holdout=0.4)).close()
     found = replay(tmp_path / "memory", "zero-shot").estimates
     assert found.normalised is not None
     width = found.normalised.high - found.normalised.low
@@ -242,7 +247,7 @@ def test_the_holdout_alone_identifies_what_no_memory_earns(tmp_path):
 
 
 def test_what_the_mix_never_shows_is_not_identified(tmp_path):
-    _played(0, path=tmp_path / "memory", explore=0.5).close()
+    _played(0, path=tmp_path / "memory", ranking=Ranking(explore=0.5)).close()
     found = replay(tmp_path / "memory", "random")
     assert not found.certain
     assert found.estimates.uncovered == pytest.approx(2 / 6)
@@ -250,11 +255,11 @@ def test_what_the_mix_never_shows_is_not_identified(tmp_path):
 
 
 def test_learners_are_replayed_on_the_signals_that_they_read(tmp_path):
-    _played(0, 80, path=tmp_path / "light", ranker="light", learn="inline", matcher="exact", explore=0.5).close()
+    _played(0, 80, path=tmp_path / "light", ranker="light", learn="inline", ranking=Ranking(explore=0.5)).close()
     found = replay(tmp_path / "light", "neural-linlogucb")
     assert found.estimates.episodes == 80
     assert replay(tmp_path / "light", "light").estimates.robust is not None or found.estimates.robust is not None
-    _played(0, 20, path=tmp_path / "plain", shadow="light", learn="inline").close()
+    _played(0, 20, path=tmp_path / "plain", ranking=Ranking(shadow="light"), learn="inline").close()
     with pytest.raises(InvalidInput, match="shadow='light'"):
         replay(tmp_path / "plain", "light")
     assert replay(tmp_path / "plain", "shadow").estimates.episodes == 20
@@ -264,13 +269,15 @@ def test_learners_are_replayed_on_the_signals_that_they_read(tmp_path):
 
 @pytest.mark.parametrize("abstain", [True, False])
 def test_who_was_told_to_show_a_case_always_is_replaced_by_one_who_does(abstain, tmp_path):
-    _played(0, 60, path=tmp_path / "memory", ranker="light", learn="inline", explore=0.3, abstain=abstain).close()
+    _played(
+        0, 60, path=tmp_path / "memory", ranker="light", learn="inline", ranking=Ranking(explore=0.3, abstain=abstain)
+    ).close()
     found = replay(tmp_path / "memory", "light")  # the very ranker that was in charge
     assert found.estimates.inverse is not None, found.verdict
 
 
 def test_lists_and_compacted_episodes_are_left_out(tmp_path):
-    with _played(0, 20, path=tmp_path / "memory", explore=0.5) as memory:
+    with _played(0, 20, path=tmp_path / "memory", ranking=Ranking(explore=0.5)) as memory:
         for _ in range(5):
             memory.reward(memory.recall("how do I do thing 2", k=2).episode_id, 1.0)
         twice = memory.recall("how do I do thing 1")
@@ -285,7 +292,7 @@ def test_an_episode_whose_ranker_failed_has_no_signals_to_replay(tmp_path, monke
     def fails(*_: object, **__: object) -> None:
         raise ArithmeticError("broken")
 
-    options = {"ranker": "light", "learn": "inline", "matcher": "exact", "explore": 0.5}
+    options = {"ranker": "light", "learn": "inline", "ranking": Ranking(explore=0.5)}
     with _played(0, 30, path=tmp_path / "memory", **options) as memory:
         monkeypatch.setattr(LightPolicy, "select", fails)
         for _ in range(4):
@@ -299,7 +306,7 @@ def test_an_episode_whose_ranker_failed_has_no_signals_to_replay(tmp_path, monke
 
 
 def test_whoever_lost_a_candidate_is_left_out_whatever_was_shown(tmp_path):
-    options = {"explore": 0.5, "candidates": 3}  # not every case is a candidate every time
+    options = {"ranking": Ranking(explore=0.5, candidates=3)}  # not every case is a candidate every time
     with _played(2, 60, path=tmp_path / "memory", **options) as memory:
         ledger = engine_of(memory).parts.ledger
         first = next(one for one in ledger.insight.judged(1) if len(one.lesson.chosen))
@@ -337,7 +344,7 @@ def test_whoever_lost_a_candidate_is_left_out_whatever_was_shown(tmp_path):
 
 def test_the_command(tmp_path, capsys):
     folder = str(tmp_path / "memory")
-    _played(0, 60, path=tmp_path / "memory", explore=0.5).close()
+    _played(0, 60, path=tmp_path / "memory", ranking=Ranking(explore=0.5)).close()
     assert main(["bench", "replay", folder, "--policy", "similarity"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "inverse propensity" in out

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from walks import walk_of
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking
 
 _begun: Counter[int] = Counter()  # statements, by thread
 
@@ -43,7 +43,7 @@ def cost_of(work: Callable[[], object]) -> tuple[int, int]:
 def costs(folder: Path, learn: Literal["inline", "off"]) -> dict[str, tuple[int, int]]:
     """Return what a recall that shows a case costs, and a reward that stores one: the least of some rounds, without a refit."""
     found: dict[str, list[tuple[int, int]]] = {"recall": [], "reward": []}
-    with CascadeMemory(folder, embedder="hashing", learn=learn, deadline=None, abstain=False) as memory:
+    with CascadeMemory(folder, embedder="hashing", learn=learn, deadline=None, ranking=Ranking(abstain=False)) as memory:
         for number in range(40):
             memory.reward(memory.recall(f"cool mug {number}").episode_id, 1.0, solution=f"put it into the fridge {number % 3}")
         for number in range(10):

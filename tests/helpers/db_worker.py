@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from inside import engine_of
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Retention
 from cascade_memory.errors import StoreError, UnknownCase, UnknownEpisode
 from cascade_memory.ledger.postgres import leases, pool
 from cascade_memory.ledger.postgres.batch import Batch
@@ -160,7 +160,7 @@ def work(url: str, chroma: str | None, namespaces: list[str], path: Path, stop: 
     del pipe
     journal, before = Journal(path), read_journal(path)
     say_which_epoch(journal)
-    with opened(url, chroma=chroma, max_cases=MAX_CASES) as memory:
+    with opened(url, chroma=chroma, retention=Retention(max_cases=MAX_CASES)) as memory:
         worker = Worker(memory, journal, f"{path.stem}-{os.getpid()}", namespaces)
         worker.resume(before)
         number = 0

@@ -15,6 +15,7 @@ from hostile_files import opened
 from inside import engine_of
 from inspecting import Browser
 
+from cascade_memory import Trust
 from cascade_memory.ledger import running
 from cascade_memory.memory.memory import Memory
 
@@ -31,7 +32,7 @@ NOT_UTF8 = object()  # a text that is not UTF-8
 
 def everything(path: Path, patch: Any) -> None:
     """Make a folder with rows in every table, and close it."""
-    memory = opened(path, tickets=True)
+    memory = opened(path, trust=Trust(tickets=True))
     ledger = engine_of(memory).parts.ledger
     memory.acting(actor="old").add([("old task", "old fix", {"user": "u0"}), ("older task", "older fix", {"user": "u1"})])
     moment = running.clock() + 500.0

@@ -28,6 +28,7 @@ from cascade_memory.errors import CascadeError
 from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.memory.backup import LEDGER, SNAPSHOTS
 from cascade_memory.memory.memory import Memory
+from cascade_memory.memory.options import Retention, Trust
 from cascade_memory.snapshots import SnapshotStore
 from cascade_memory.stores.index import TieredIndex
 
@@ -55,8 +56,8 @@ def opened(path: Path | None, ranker: str = "light", **options: Any) -> Memory:
         ledger.close()
         raise
     defaults: dict[str, Any] = {
-        "k": 1, "namespace": "default", "reward_fn": None, "exposure": Exposure(), "template": None, "retain_at": 1.0,
-        "retain_from": ("host", "human"), "case_text": None, "deadline": None,
+        "k": 1, "namespace": "default", "reward_fn": None, "exposure": Exposure(), "template": None,
+        "retention": Retention(retain_from=("host", "human")), "trust": Trust(), "deadline": None,
     }  # fmt: skip
     return Memory(engine, **{**defaults, **options})
 

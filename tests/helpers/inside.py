@@ -15,7 +15,6 @@ from cascade_memory.cycle.recall import recall
 from cascade_memory.domain.actions import check_known_actor
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.namespace_state import NamespaceState
-from cascade_memory.memory import bound
 from cascade_memory.memory import memory as memory_module
 from cascade_memory.memory.bound import Bound
 from cascade_memory.memory.cases import Cases
@@ -28,8 +27,7 @@ from cascade_memory.runs.adapter import Adapter
 
 def take_names_of_before(patch: pytest.MonkeyPatch) -> None:
     """Take every name that a ledger may hold as an actor's, as memories once did."""
-    for module in (bound, memory_module):
-        patch.setattr(module, "check_actor", check_known_actor)
+    patch.setattr(memory_module, "check_actor", check_known_actor)
 
 
 def engine_of(memory: Bound | Adapter) -> Engine:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Retention
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.evaluation.bench.plan import ALONE, MISLED
 from cascade_memory.evaluation.bench.stage import catalogued, order_of
@@ -52,7 +52,7 @@ def play(
     solver = SimulatedSolver([one.solution for one in order], zero_shot=ALONE[stream], misled=MISLED, seed=seed)
     rng = np.random.default_rng([seed, 99])
     attacks = rng.random(each) < poison / (1.0 - poison)
-    with CascadeMemory(folder, embedder=embedder, learn="inline", max_cases=max_cases) as memory:
+    with CascadeMemory(folder, embedder=embedder, learn="inline", retention=Retention(max_cases=max_cases)) as memory:
 
         def honest(place: int) -> bool:
             recall = memory.acting(actor=HONEST).recall(order[place].query)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from cascade_memory import CascadeMemory, Step, Trajectory
+from cascade_memory import CascadeMemory, Ranking, Step, Trajectory
 
 KINDS = (
     ("card declined {}", "enable foreign transactions, then retry"),
@@ -21,7 +21,7 @@ HOSTILE = "<script>alert(1)</script> pay \u202eevil\u202c [x](javascript:alert(1
 def fill(folder: Path, episodes: int = 260) -> None:
     """Make the memory; the same one each time."""
     rng = random.Random(1)
-    with CascadeMemory(folder, embedder="hashing", learn="inline", holdout=0.15, explore=0.1) as memory:
+    with CascadeMemory(folder, embedder="hashing", learn="inline", ranking=Ranking(holdout=0.15, explore=0.1)) as memory:
         for task, answer in KINDS:
             memory.add(task.format("of a customer"), answer, metadata={"desk": "first", "level": 1})
         memory.add("clean some apple and put it in the fridge", _walk(), source="env")

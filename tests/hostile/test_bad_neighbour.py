@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking
 
 ASKED = "My card was declined in Lisbon while I paid for the hotel"
 WHEN = ("today", "yesterday", "on Monday", "last night", "this morning")
@@ -72,14 +73,15 @@ SHAPES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
     "one reward in ten is false": ({}, {"noise": 0.1}, {}),
     "one reward in ten is false, without solutions": ({"each_right_its_own": True}, {"noise": 0.1, "told": False}, {}),
     "half of the tasks succeed without a case": ({}, {"told": False, "alone": 0.5}, {}),
-    "weights shared by all namespaces": ({}, {"told": False}, {"policy_scope": "shared"}),
+    "weights shared by all namespaces": ({}, {"told": False}, {"ranking": Ranking(policy_scope="shared")}),
 }
 
 
 @pytest.mark.parametrize("abstain", [True, False], ids=["may show none", "always a case"])
 @pytest.mark.parametrize(("stored", "asked", "options"), SHAPES.values(), ids=SHAPES)
 def test_the_right_cases_are_shown_after_a_wrong_one_has_failed(stored, asked, options, abstain):
-    with CascadeMemory(embedder="hashing", learn="inline", abstain=abstain, **options) as memory:
+    ranking = replace(options.get("ranking", Ranking()), abstain=abstain)
+    with CascadeMemory(embedder="hashing", learn="inline", **{**options, "ranking": ranking}) as memory:
         store(memory, **stored)
         shown = ask(memory, 100, **asked)
     assert share(shown[-50:]) >= 0.8
@@ -87,7 +89,7 @@ def test_the_right_cases_are_shown_after_a_wrong_one_has_failed(stored, asked, o
 
 @pytest.mark.parametrize("seed", range(5))
 def test_false_rewards_do_not_bring_the_wrong_case_back(seed):
-    with CascadeMemory(embedder="hashing", learn="inline", abstain=False) as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", ranking=Ranking(abstain=False)) as memory:
         store(memory, each_right_its_own=True)
         shown = ask(memory, 100, told=False, noise=0.1, seed=seed)
     assert share(shown[-50:]) >= 0.8
@@ -114,7 +116,7 @@ def test_the_wrong_case_costs_tasks_of_other_kinds_nothing():
 
 
 def test_a_solution_that_fails_for_some_tasks_is_still_shown_for_those_it_fits():
-    with CascadeMemory(embedder="hashing", learn="inline", abstain=False) as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", ranking=Ranking(abstain=False)) as memory:
         store(memory)
         for when in WHEN[:3]:
             memory.add(f"The wireless network is gone {when}", WRONG)  # which is right here
@@ -127,7 +129,7 @@ def test_a_solution_that_fails_for_some_tasks_is_still_shown_for_those_it_fits()
 
 
 def _learned(on_disk: Callable[..., CascadeMemory], **options: Any) -> CascadeMemory:
-    memory = on_disk(abstain=False, **options)
+    memory = on_disk(ranking=Ranking(abstain=False), **options)
     store(memory)
     assert share(ask(memory, 40, told=False)[-10:]) == 1.0
     return memory
@@ -135,7 +137,7 @@ def _learned(on_disk: Callable[..., CascadeMemory], **options: Any) -> CascadeMe
 
 def test_it_is_still_known_when_the_folder_is_opened_again(on_disk):
     _learned(on_disk).close()
-    memory = on_disk(abstain=False)
+    memory = on_disk(ranking=Ranking(abstain=False))
     assert share(ask(memory, 20, told=False)) == 1.0
 
 
@@ -143,7 +145,7 @@ def test_it_is_learned_again_from_the_ledger_alone(on_disk, tmp_path: Path):
     _learned(on_disk).close()
     for snapshot in (tmp_path / "memory" / "snapshots").iterdir():
         snapshot.unlink()
-    memory = on_disk(abstain=False)
+    memory = on_disk(ranking=Ranking(abstain=False))
     assert share(ask(memory, 20, told=False)) == 1.0
     memory.data.refit()
     assert share(ask(memory, 20, told=False)) == 1.0
@@ -156,20 +158,20 @@ def test_a_snapshot_of_an_older_version_without_records_is_replaced_by_what_the_
             older = {name: arrays[name] for name in arrays.files if not name.startswith("records.")}
         with file.open("wb") as target:
             np.savez(target, **older)
-    memory = on_disk(abstain=False)
+    memory = on_disk(ranking=Ranking(abstain=False))
     assert share(ask(memory, 20, told=False)) == 1.0
 
 
 def test_another_process_that_follows_the_folder_knows_it_too(on_disk):
     writer = _learned(on_disk)
-    follower = on_disk(abstain=False)
+    follower = on_disk(ranking=Ranking(abstain=False))
     assert share(ask(follower, 10, told=False)) == 1.0
     assert share(ask(writer, 10, told=False)) == 1.0
 
 
 def test_it_survives_an_export(on_disk, tmp_path: Path):
     _learned(on_disk).data.export(tmp_path / "all.jsonl")
-    with CascadeMemory(tmp_path / "copy", embedder="hashing", learn="inline", abstain=False) as copy:
+    with CascadeMemory(tmp_path / "copy", embedder="hashing", learn="inline", ranking=Ranking(abstain=False)) as copy:
         copy.data.import_(tmp_path / "all.jsonl")
         assert share(ask(copy, 20, told=False)) == 1.0
 
@@ -178,7 +180,7 @@ def test_it_survives_an_export(on_disk, tmp_path: Path):
 
 
 def test_rewards_that_are_taken_back_leave_no_record(on_disk):
-    memory = on_disk(abstain=False)
+    memory = on_disk(ranking=Ranking(abstain=False))
     store(memory)
     episodes = []
     for i in range(20):
@@ -193,7 +195,7 @@ def test_rewards_that_are_taken_back_leave_no_record(on_disk):
 
 
 def test_forgotten_episodes_leave_no_record(on_disk):
-    memory = on_disk(abstain=False)
+    memory = on_disk(ranking=Ranking(abstain=False))
     store(memory)
     failed = []
     while (recall := memory.recall(f"{ASKED} today")).cases[0].solution == WRONG:
@@ -208,7 +210,7 @@ def test_forgotten_episodes_leave_no_record(on_disk):
 
 
 def test_explain_tells_of_the_record_that_set_a_case_back(on_disk):
-    memory = on_disk(abstain=False)
+    memory = on_disk(ranking=Ranking(abstain=False))
     store(memory)
     for _ in range(5):
         recall = memory.recall(f"{ASKED} today")

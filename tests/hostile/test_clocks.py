@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from inside import engine_of, state_of
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Retention
 from cascade_memory.cli import main
 from cascade_memory.errors import UnknownCase
 
@@ -28,7 +28,9 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., CascadeMemory]]:
     def open_(**options: object) -> CascadeMemory:
         for memory in memories:
             memory.close()
-        memory = CascadeMemory(tmp_path / "memory", **{"embedder": "hashing", "learn": "inline", "ttl": _DAY, **options})  # type: ignore[arg-type]
+        memory = CascadeMemory(
+            tmp_path / "memory", **{"embedder": "hashing", "learn": "inline", "retention": Retention(ttl=_DAY), **options}
+        )  # type: ignore[arg-type]
         memories.append(memory)
         return memory
 
@@ -227,7 +229,9 @@ def test_an_import_gives_its_cases_a_whole_ttl(opened, clocks: Clocks, tmp_path:
 
 
 def test_with_real_clocks_a_short_ttl_works(tmp_path: Path):
-    with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline", ttl=timedelta(seconds=1)) as memory:
+    with CascadeMemory(
+        tmp_path / "memory", embedder="hashing", learn="inline", retention=Retention(ttl=timedelta(seconds=1))
+    ) as memory:
         memory.add("task", "s")
         assert memory.cases.search("task").cases
         time.sleep(1.2)
@@ -273,7 +277,7 @@ def test_whatever_the_clocks_do_nothing_goes_that_was_verified_less_than_its_ttl
         verified: dict[str, float] = {}
 
         def opened() -> CascadeMemory:
-            return CascadeMemory(folder, embedder="hashing", learn="inline", ttl=_TTL)
+            return CascadeMemory(folder, embedder="hashing", learn="inline", retention=Retention(ttl=_TTL))
 
         memory = opened()
         try:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from inside import engine_of
 
-from cascade_memory import CascadeMemory, Step, Trajectory
+from cascade_memory import CascadeMemory, Retention, Step, Trajectory
 from cascade_memory.cli import main
 from cascade_memory.domain.episode import Episode
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, InvalidInput
@@ -345,7 +345,7 @@ def test_what_waits_is_counted_without_reading_it(ram: CascadeMemory):
 def test_agents_that_are_believed_have_no_quota():
     from cascade_memory.domain.limits import MOST_REPORTED
 
-    with CascadeMemory(embedder="hashing", learn="off", retain_from=("host", "agent")) as memory:
+    with CascadeMemory(embedder="hashing", learn="off", retention=Retention(retain_from=("host", "agent"))) as memory:
         for i in range(MOST_REPORTED + 5):
             memory.reward(memory.recall("a task").episode_id, float(i % 2), solution="s", source="agent")
         assert memory.stats().rewards == MOST_REPORTED + 5

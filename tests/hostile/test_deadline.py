@@ -21,7 +21,7 @@ from inside import engine_of
 from stopped_writer import stopped_writer
 from waiting import wait_until
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking
 from cascade_memory.domain.recall import Recall
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.errors import EmbedderFailed, InvalidInput
@@ -52,7 +52,7 @@ class Mine(HashingEmbedder):
 @pytest.fixture(params=["ours", "mine"])
 def folder_memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CascadeMemory]:
     embedder = "hashing" if request.param == "ours" else Mine()
-    with CascadeMemory(tmp_path / "m", embedder=embedder, deadline=_DEADLINE, abstain=False) as memory:
+    with CascadeMemory(tmp_path / "m", embedder=embedder, deadline=_DEADLINE, ranking=Ranking(abstain=False)) as memory:
         memory.add([(f"task {i} of kind {i % 4}", f"solution {i % 4}") for i in range(40)], progress=False)
         memory.recall("task 1 of kind 1")
         yield memory
@@ -161,7 +161,7 @@ def test_a_pipe_that_breaks_in_the_middle_leaves_nothing(ram: CascadeMemory, tmp
 
 def test_a_hanging_embedder_is_waited_for_until_the_deadline_and_soon_not_at_all():
     embedder = Mine()
-    with CascadeMemory(embedder=embedder, deadline=_SHORT, abstain=False) as memory:
+    with CascadeMemory(embedder=embedder, deadline=_SHORT, ranking=Ranking(abstain=False)) as memory:
         memory.add("task 1 of kind 1", "solution 1")
         wait_until(lambda: _error_free(memory))
         embedder.go_on.clear()
@@ -182,7 +182,7 @@ def test_a_hanging_embedder_is_waited_for_until_the_deadline_and_soon_not_at_all
 
 def test_a_recall_that_nobody_waited_for_shows_nothing_under_the_id_that_was_given():
     embedder = Mine()
-    with CascadeMemory(embedder=embedder, deadline=_SHORT, abstain=False) as memory:
+    with CascadeMemory(embedder=embedder, deadline=_SHORT, ranking=Ranking(abstain=False)) as memory:
         memory.add("task", "solution")
         wait_until(lambda: _error_free(memory))
         embedder.go_on.clear()
@@ -308,8 +308,9 @@ async def test_what_a_reward_waits_for_no_recall_waits_for(what: str, tmp_path: 
         go_on.wait(60)
         return 1.0
 
-    options = {"matcher": hangs} if what == "matcher" else {"reward_fn": hangs}
-    memory = CascadeMemory(tmp_path / "m", embedder=Mine(), deadline=_DEADLINE, abstain=False, **options)
+    ranking = Ranking(abstain=False, matcher=hangs if what == "matcher" else "exact")
+    judge = hangs if what == "reward function" else None
+    memory = CascadeMemory(tmp_path / "m", embedder=Mine(), deadline=_DEADLINE, ranking=ranking, reward_fn=judge)
     memory.add([(f"task {i} of kind {i % 4}", f"solution {i % 4}") for i in range(8)], progress=False)
     opened = [memory.recall(f"task {i} of kind {i % 4}") for i in range(40)]
     if what == "matcher":

@@ -19,6 +19,7 @@ from edited_everywhere import NOT_UTF8, ODD, Ids, edit, everything, pages, shown
 from hostile_files import HOW_MANY, opened, refused
 from inspecting import door
 
+from cascade_memory import Trust
 from cascade_memory.errors import CascadeError, InvalidInput, StoreCorrupt
 from cascade_memory.memory.memory import Memory
 
@@ -83,7 +84,7 @@ def test_whatever_reads_an_edited_row_answers_or_names_the_doctor_who_mends_it(p
         tried += 1
         found: list[str] = []
         try:
-            memory = opened(folder, tickets=True)
+            memory = opened(folder, trust=Trust(tickets=True))
         except CascadeError as error:
             if not refused(error):
                 wrong[repr(how)[:200]] = [repr(error)]

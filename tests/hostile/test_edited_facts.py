@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hostile_files import HOW_MANY, filled, opened, refused
 
-from cascade_memory import restore
+from cascade_memory import Trust, restore
 from cascade_memory.engine.mirror_mark import Mark
 from cascade_memory.errors import CascadeError, StoreCorrupt
 
@@ -41,7 +41,7 @@ def _edit(folder: Path, name: str, put: str, *values: Any) -> None:
 
 def _use(folder: Path) -> None:
     """Open a folder and call what reads facts; mend it, and call it again."""
-    memory = opened(folder, tickets=True)
+    memory = opened(folder, trust=Trust(tickets=True))
     try:
         for _ in range(2):
             recall = memory.recall("task 3 of kind 3")

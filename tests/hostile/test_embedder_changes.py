@@ -13,7 +13,7 @@ import pytest
 from ack_writers import WRITERS, ProcessWriters, ThreadWriters, attempt
 from inside import engine_of, state_of
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Retention
 from cascade_memory.assembly import folder as folders
 from cascade_memory.assembly import opened
 from cascade_memory.assembly.owner_lock import OwnerLock
@@ -196,7 +196,7 @@ def test_the_doctor_finds_vectors_of_another_length(tmp_path: Path):
 
 def test_expired_cases_get_their_new_vectors_too(tmp_path: Path):
     folder = tmp_path / "memory"
-    with CascadeMemory(folder, embedder="hashing", learn="inline", ttl=3600) as memory:
+    with CascadeMemory(folder, embedder="hashing", learn="inline", retention=Retention(ttl=3600)) as memory:
         case = memory.add("task", "s")
         with engine_of(memory).parts.ledger.connections.write(durable=True) as connection:
             connection.execute("UPDATE cases SET verified_run = verified_run - 4000")

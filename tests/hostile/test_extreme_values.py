@@ -10,6 +10,7 @@ import inspect
 import itertools
 import warnings
 from collections.abc import Callable
+from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from extreme_values import EXTREME, Hostile, HostileText, deep, endless
 from inside import verb_of, verbs
 from whole_memory import assert_whole
 
-from cascade_memory import CascadeMemory, Step, Tickets, Trajectory, WarningOptions
+from cascade_memory import CascadeMemory, Ranking, Retention, Step, Tickets, Trajectory, Trust, WarningOptions
 from cascade_memory.domain import plain_json, trajectory
 from cascade_memory.errors import CascadeError, InvalidInput, StoreError
 from cascade_memory.memory import curation
@@ -124,20 +125,25 @@ def test_a_verb_refuses_an_extreme_value_or_stores_it_for_good(tmp_path: Path, s
         assert_whole(memory, tmp_path)
 
 
-_OPTIONS = ("k", "namespace", "retain_at", "holdout", "explore", "candidates", "max_cases", "ttl", "deadline", "actor")
-_OPTIONS = (*_OPTIONS, "min_trust", "tickets", "reward_caps", "vigilance", "warnings", "policy_scope", "abstain")
+_GROUPS = {"ranking": Ranking, "retention": Retention, "trust": Trust}
+_OPTIONS = ["k", "namespace", "deadline", "warnings", *_GROUPS]
+_OPTIONS += ["retain_at", "holdout", "explore", "candidates", "max_cases", "ttl", "min_trust", "tickets", "reward_caps"]
+_OPTIONS += ["vigilance", "policy_scope", "abstain"]
 
 
 @pytest.mark.parametrize("option", _OPTIONS)
 def test_an_option_with_an_extreme_value_is_refused_or_works(option: str):
-    def used(**options: Any) -> None:
+    group = next((name for name, kind in _GROUPS.items() if option in {field.name for field in fields(kind)}), None)
+
+    def used(value: object) -> None:
+        options: dict[str, Any] = {option: value} if group is None else {group: _GROUPS[group](**{option: value})}
         with CascadeMemory(embedder="hashing", learn="off", **options) as memory:
             memory.add("heat some egg", "microwave")
             assert memory.recall("heat an egg").error is None
             assert memory.health().failures == {}
 
     labels = some(list(EXTREME), 5, option)
-    wrong = {label: _wrong(lambda label=label: used(**{option: EXTREME[label]})) for label in labels}
+    wrong = {label: _wrong(lambda label=label: used(EXTREME[label])) for label in labels}
     assert {label: why for label, why in wrong.items() if why} == {}
 
 

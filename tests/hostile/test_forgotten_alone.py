@@ -14,7 +14,7 @@ import chromadb
 import pytest
 from inside import engine_of
 
-from cascade_memory import CascadeMemory, Step, Trajectory
+from cascade_memory import CascadeMemory, Retention, Step, Trajectory
 
 TASK, SOLVED = "unlock the door of the shed", "turn the key twice"
 _PEOPLE = ["ann", "bob", "carl", "dora", "emil"]
@@ -309,7 +309,7 @@ def test_metadata_that_cannot_be_kept_is_refused_before_anything_is_written(ram:
 
 
 def test_an_evicted_case_is_forgotten_with_whoever_verified_it():
-    with CascadeMemory(embedder="hashing", learn="inline", max_cases=5) as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", retention=Retention(max_cases=5)) as memory:
         for i in range(20):
             memory.add(f"task {i}", f"solution {i}", metadata={"user": "ann"})
             episode = memory.recall(f"other task {i}", metadata={"user": "bob"}).episode_id

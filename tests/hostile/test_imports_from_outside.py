@@ -13,7 +13,7 @@ import pytest
 from inside import engine_of
 from learned_folder import teach
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Retention
 from cascade_memory.domain.digests import digest as text_digest
 from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger.audit import faults
@@ -65,7 +65,7 @@ def test_a_forged_record_is_refused_with_its_line(lines: list[dict[str, Any]], w
     if what == "an outcome of an open episode":
         place = places[0]
     lines[place].update(forge(lines[place]))
-    with CascadeMemory(embedder="hashing", learn="inline", max_cases=100) as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", retention=Retention(max_cases=100)) as memory:
         memory.add("mine", "my solution")
         with pytest.raises(InvalidInput, match="nothing was imported") as caught:
             memory.data.import_([json.dumps(line) for line in lines])

@@ -13,7 +13,7 @@ import pytest
 from command_line import every_command
 from warned import CALL, MISTAKE
 
-from cascade_memory import CascadeMemory, RecalledCase, Step, Trajectory
+from cascade_memory import CascadeMemory, RecalledCase, Retention, Step, Trajectory
 from cascade_memory.cli import main
 from cascade_memory.cli.log_lines import ShortLines
 from cascade_memory.cycle.advising import advice_text
@@ -46,7 +46,7 @@ def lines_are_ours(shown: str) -> None:
 def stored(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """A folder full of such texts, as far as the door takes them; edited then, so that it holds the others as well."""
     folder = tmp_path_factory.mktemp("lines") / "memory"
-    with CascadeMemory(folder, embedder="hashing", learn="inline", max_cases=4) as memory:
+    with CascadeMemory(folder, embedder="hashing", learn="inline", retention=Retention(max_cases=4)) as memory:
         memory.acting(namespace=TEXT).add("x", "password = hunter2hunter2")
         case = memory.acting(actor="eve").add(TEXT, TEXT, metadata={TEXT[:40]: TEXT})
         memory.acting(actor="eve").cases.pin(case)

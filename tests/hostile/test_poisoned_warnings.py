@@ -9,7 +9,7 @@ from inside import engine_of
 from planted_secrets import ALL, EVERY, found_below, found_in, nothing_is_said
 from warned import CALL, MISTAKE, TASK, about_to, fail, mistaken
 
-from cascade_memory import CascadeMemory, FailureWarning, Step, Trajectory, WarningOptions
+from cascade_memory import CascadeMemory, FailureWarning, Step, Trajectory, Trust, WarningOptions
 from cascade_memory.cycle.advising import advice_text
 from cascade_memory.memory.memory import Memory
 
@@ -187,7 +187,7 @@ def test_forgetting_an_actor_forgets_what_it_warned_of(memory: CascadeMemory):
 
 
 def test_rewards_beyond_the_cap_make_none():
-    with CascadeMemory(embedder="hashing", learn="inline", reward_caps={"user": 2}) as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", trust=Trust(reward_caps={"user": 2})) as memory:
         for column in ("aa", "bb", "cc", "dd"):
             fail(memory, TASK, mistaken(column), source="user", actor="eve")
         assert sorted(one.happened[-2:] for one in memory.warnings.all()) == ["aa", "bb"]
@@ -215,7 +215,7 @@ def test_a_newcomer_who_floods_is_held_back_like_with_cases(memory: CascadeMemor
 
 
 def test_less_trusted_words_can_be_left_out():
-    with CascadeMemory(embedder="hashing", learn="inline", min_trust="judge") as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", trust=Trust(min_trust="judge")) as memory:
         fail(memory, source="user")
         assert about_to(memory, tries=20) is None
         fail(memory, source="judge")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from inside import engine_of
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking
 from cascade_memory.assembly.mirror import ChildBuild
 from cascade_memory.errors import StoreUnwritable
 from cascade_memory.ledger import vacuum
@@ -57,7 +57,7 @@ def _open_files(pid: int) -> set[str]:
 @pytest.mark.long
 def test_a_purge_takes_little_memory_holds_no_recall_up_and_keeps_its_copy_in_the_folder(tmp_path: Path):
     folder = tmp_path / "m"
-    with CascadeMemory(folder, embedder="hashing", learn="off", deadline=_DEADLINE, abstain=False) as memory:
+    with CascadeMemory(folder, embedder="hashing", learn="off", deadline=_DEADLINE, ranking=Ranking(abstain=False)) as memory:
         cases = [(f"task {i} of kind {i % 9}", f"{os.urandom(20_000).hex()} {i}") for i in range(4_000)]
         _engine_feeds_nothing(memory)
         memory.add(cases, progress=False)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from cascade_memory import CascadeMemory, RecalledCase, Step, Trajectory
+from cascade_memory import CascadeMemory, Ranking, RecalledCase, Step, Trajectory
 from cascade_memory.cli import main
 from cascade_memory.cycle.reuse import render
 from cascade_memory.domain.case import ExpiredCase
@@ -187,7 +187,7 @@ def test_a_client_over_mcp_is_shown_it(tmp_path: Path):
     pytest.importorskip("mcp")
     from cascade_memory.mcp_server.verbs import Verbs, compact
 
-    with CascadeMemory(tmp_path / "memory", embedder="hashing", abstain=False) as memory:
+    with CascadeMemory(tmp_path / "memory", embedder="hashing", ranking=Ranking(abstain=False)) as memory:
         case_id = memory.add(TASK, f"s{_HIDDEN}")
         verbs = Verbs(memory)
         recalled = verbs.recall_cases(TASK)

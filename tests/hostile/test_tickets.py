@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inside import engine_of
 
-from cascade_memory import CascadeMemory, Tickets
+from cascade_memory import CascadeMemory, Tickets, Trust
 from cascade_memory.domain.signed import Times, new_key, read, sign
 from cascade_memory.errors import TicketRefused
 from cascade_memory.ledger import running
@@ -24,7 +24,7 @@ _HOUR = 3600.0
 
 @pytest.fixture
 def memory():
-    with CascadeMemory(embedder="hashing", learn="inline", tickets=True) as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", trust=Trust(tickets=True)) as memory:
         yield memory
 
 
@@ -109,7 +109,7 @@ def test_a_ticket_is_good_for_its_own_episode_and_namespace_alone(memory, tmp_pa
     _refused(memory, theirs.episode_id, theirs.ticket)  # in a namespace that is not the episode's
     same = memory.acting(namespace="theirs").recall(TASK, episode_id="e")
     _refused(memory, "e", same.ticket)
-    with CascadeMemory(tmp_path / "elsewhere", embedder="hashing", tickets=True) as elsewhere:
+    with CascadeMemory(tmp_path / "elsewhere", embedder="hashing", trust=Trust(tickets=True)) as elsewhere:
         again = elsewhere.recall(TASK, episode_id=mine.episode_id)
         _refused(elsewhere, again.episode_id, mine.ticket)
         _refused(memory, mine.episode_id, again.ticket)
@@ -190,7 +190,7 @@ def test_no_text_is_a_token(text):
 
 def test_of_many_who_redeem_at_once_one_does(tmp_path: Path):
     """Each of eight threads in two memories reports another value with the same ticket: exactly one value counts."""
-    options = {"embedder": "hashing", "tickets": True, "learn": "off"}
+    options = {"embedder": "hashing", "trust": Trust(tickets=True), "learn": "off"}
     with CascadeMemory(tmp_path / "memory", **options) as memory:
         recall = memory.recall(TASK)
         done: list[float] = []
@@ -231,7 +231,7 @@ def clocks(monkeypatch: pytest.MonkeyPatch) -> Clocks:
 @pytest.fixture
 def hourly(clocks: Clocks, tmp_path: Path) -> Iterator[CascadeMemory]:
     options = {"embedder": "hashing", "learn": "inline", "deadline": None}
-    with CascadeMemory(tmp_path / "memory", tickets=Tickets(lifetime=_HOUR), **options) as memory:
+    with CascadeMemory(tmp_path / "memory", trust=Trust(tickets=Tickets(lifetime=_HOUR)), **options) as memory:
         yield memory
 
 
@@ -289,10 +289,10 @@ def test_what_is_remembered_of_redeemed_tickets_is_cleared_away_in_time(hourly: 
 
 
 def test_a_key_that_somebody_edited_is_made_anew(tmp_path: Path):
-    with CascadeMemory(tmp_path / "memory", embedder="hashing", tickets=True) as memory:
+    with CascadeMemory(tmp_path / "memory", embedder="hashing", trust=Trust(tickets=True)) as memory:
         recall = memory.recall(TASK)
         engine_of(memory).parts.ledger.facts.set("signed:key", "")
-    with CascadeMemory(tmp_path / "memory", embedder="hashing", tickets=True) as memory:
+    with CascadeMemory(tmp_path / "memory", embedder="hashing", trust=Trust(tickets=True)) as memory:
         _refused(memory, recall.episode_id, recall.ticket)
         empty = sign("", "reward", _about(memory, recall.episode_id), Times(time.time() + 60, 60.0))
         _refused(memory, recall.episode_id, empty)

@@ -13,7 +13,7 @@ pytest.importorskip("mcp")
 
 from inside import verb_of
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Trust
 from cascade_memory.errors import InvalidInput, TicketRefused, UnknownCase
 from cascade_memory.ledger import running
 from cascade_memory.mcp_server.verbs import Verbs
@@ -21,7 +21,7 @@ from cascade_memory.mcp_server.verbs import Verbs
 
 @pytest.fixture
 def memory(tmp_path: Path):
-    with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline", tickets=True) as memory:
+    with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline", trust=Trust(tickets=True)) as memory:
         yield memory
 
 

@@ -17,7 +17,7 @@ import pytest
 from inside import engine_of, verb_of
 from stopped_writer import stopped_writer
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking
 from cascade_memory.domain.daemon import Daemon
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.engine import recording
@@ -34,7 +34,7 @@ class Mine(HashingEmbedder):
 @pytest.fixture(params=["ours", "mine"])
 def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CascadeMemory]:
     embedder = "hashing" if request.param == "ours" else Mine()
-    with CascadeMemory(tmp_path / "m", embedder=embedder, deadline=_DEADLINE, abstain=False) as memory:
+    with CascadeMemory(tmp_path / "m", embedder=embedder, deadline=_DEADLINE, ranking=Ranking(abstain=False)) as memory:
         memory.add([(f"task {i} of kind {i % 4}", f"solution {i % 4}") for i in range(40)], progress=False)
         memory.recall("task 1 of kind 1")
         yield memory
@@ -225,7 +225,7 @@ def test_a_memory_in_ram_has_a_deadline_too():
                 lines.append(text)
 
         source.data.export(Into(), progress=False)  # type: ignore[arg-type]
-    with CascadeMemory(embedder="hashing", matcher=Slow(), deadline=_DEADLINE) as memory:
+    with CascadeMemory(embedder="hashing", ranking=Ranking(matcher=Slow()), deadline=_DEADLINE) as memory:
         memory.recall("task")
         importing = threading.Thread(target=lambda: memory.data.import_("".join(lines).splitlines(), progress=False))
         importing.start()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inspecting import Browser, Door, door, links_of, mounted, text_of
 
-from cascade_memory import CascadeMemory, Step, Trajectory
+from cascade_memory import CascadeMemory, Ranking, Step, Trajectory
 from cascade_memory.inspector.pages_measured import rolling
 
 
@@ -112,7 +112,7 @@ def test_an_episode_shows_the_decision_and_what_came_of_it(browser: Browser, mem
 
 
 def test_an_episode_says_when_it_was_held_out():
-    with CascadeMemory(embedder="hashing", holdout=0.999) as memory, door(memory) as made:
+    with CascadeMemory(embedder="hashing", ranking=Ranking(holdout=0.999)) as memory, door(memory) as made:
         memory.add("cool some mug", "fridge")
         recall = next(one for one in (memory.recall("cool some mug") for _ in range(10)) if one.arm == "holdout")
         assert "Held out" in text_of(made.browser().get("/episode", params={"id": recall.episode_id}))
@@ -140,7 +140,7 @@ def test_what_agents_reported_waits_to_be_judged(browser: Browser, memory: Casca
 
 
 def test_learning_is_drawn_from_what_was_judged():
-    with CascadeMemory(embedder="hashing", learn="inline", holdout=0.3) as memory, door(memory) as made:
+    with CascadeMemory(embedder="hashing", learn="inline", ranking=Ranking(holdout=0.3)) as memory, door(memory) as made:
         memory.add("cool some mug", "fridge")
         for number in range(60):
             recall = memory.recall(f"cool some mug {number}")

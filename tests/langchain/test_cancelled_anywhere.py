@@ -16,7 +16,7 @@ from langchain_core.tools import tool
 from langgraph.graph import END, START, MessagesState, StateGraph
 from scripted import call, model
 
-from cascade_memory import Episode
+from cascade_memory import Episode, Ranking
 from cascade_memory.langchain import CascadeMemory
 
 pytestmark = pytest.mark.fuzz
@@ -114,7 +114,7 @@ def judge() -> Judge:
 
 @pytest.fixture
 def memory(make: Callable[..., CascadeMemory], judge: Judge) -> CascadeMemory:
-    memory = make(reward_fn=judge, embedder=Mine(), abstain=False)
+    memory = make(reward_fn=judge, embedder=Mine(), ranking=Ranking(abstain=False))
     memory.add("2 + 3", "5")
     return memory
 

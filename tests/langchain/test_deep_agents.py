@@ -12,6 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from scripted import ScriptedModel, call, model
 
+from cascade_memory import Ranking
 from cascade_memory.langchain import CascadeMemory
 
 deepagents = pytest.importorskip("deepagents")
@@ -65,7 +66,9 @@ def ends(memory: CascadeMemory, namespace: str | None = None) -> list[tuple[str,
 
 @pytest.fixture
 def right(make: Make) -> CascadeMemory:
-    return make(abstain=False, reward_fn=lambda episode: None if episode.status == "error" else "42" in episode.answer)
+    return make(
+        ranking=Ranking(abstain=False), reward_fn=lambda episode: None if episode.status == "error" else "42" in episode.answer
+    )
 
 
 def test_files_and_plans_are_steps_and_cases_are_shown(right: CascadeMemory):

@@ -15,6 +15,7 @@ from langchain_core.runnables import RunnableLambda, RunnableParallel
 from langchain_core.tools import tool
 from scripted import call, model
 
+from cascade_memory import Ranking
 from cascade_memory.langchain import CascadeMemory
 
 Make = Callable[..., CascadeMemory]
@@ -22,7 +23,7 @@ Make = Callable[..., CascadeMemory]
 
 @pytest.fixture
 def seeded(make: Make) -> CascadeMemory:
-    memory = make(reward_fn=lambda _: 1.0, abstain=False)
+    memory = make(reward_fn=lambda _: 1.0, ranking=Ranking(abstain=False))
     memory.add("heat", "SECRETCASE")
     return memory
 

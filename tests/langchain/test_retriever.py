@@ -20,6 +20,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from scripted import call, model
 
 from cascade_memory import CascadeMemory as Engine
+from cascade_memory import Ranking
 from cascade_memory.errors import EncoderMismatch, InvalidInput
 from cascade_memory.langchain import CascadeMemory, LangChainEmbedder
 
@@ -28,7 +29,7 @@ class SeededMemory(CascadeMemory):
     """A memory with five cases; abstaining is off, so that exactly k documents come."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(embedder="hashing", abstain=False, **options)
+        super().__init__(embedder="hashing", ranking=Ranking(abstain=False), **options)
         self.add([(f"heat cup {i}", f"microwave it {i} times") for i in range(5)])
 
 
@@ -98,7 +99,7 @@ def test_what_is_no_query_is_refused(seeded: CascadeMemory, query: object):
 
 
 def test_abstaining_decides_how_many_documents_come(make: Callable[..., CascadeMemory]):
-    memory = make(matcher=None, k=2)
+    memory = make(ranking=Ranking(matcher=None), k=2)
     memory.add([("heat cup 1", "wrong"), ("heat cup 2", "wrong too")])
     for i in range(60):
         recall = memory.engine.recall(f"heat cup {i}")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 from langchain_core.runnables import RunnableLambda
 
+from cascade_memory import Trust
 from cascade_memory.errors import TicketRefused
 from cascade_memory.langchain import CascadeMemory
 
 
 @pytest.mark.parametrize("awaited", [False, True])
 async def test_a_thumb_brings_the_ticket_that_was_made_for_the_answer(awaited: bool):
-    with CascadeMemory(embedder="hashing", tickets=True) as memory:
+    with CascadeMemory(embedder="hashing", trust=Trust(tickets=True)) as memory:
         chain = RunnableLambda(lambda task: "It is 42." if memory.invoke(task) else "I do not know.")
         chain.invoke("What is 6 times 7?", {"callbacks": [memory.callback], "metadata": {"thread_id": "t1"}})
         (pending,) = memory.episodes.pending()

@@ -14,6 +14,7 @@ from mistaken_agents import ASK, Database, heeding, query, tool_messages
 from mistakes import ERROR, RIGHT, TASK, WRONG, is_warning, known_mistake, solved
 from scripted import ScriptedModel, model
 
+from cascade_memory import Ranking
 from cascade_memory.errors import StoreError
 from cascade_memory.langchain import CascadeMemory
 
@@ -30,7 +31,7 @@ def agent(memory: CascadeMemory, database: Database, *script: Any, **options: An
 
 @pytest.fixture
 def memory(make: Make) -> CascadeMemory:
-    memory = make(reward_fn=solved, abstain=False)
+    memory = make(reward_fn=solved, ranking=Ranking(abstain=False))
     known_mistake(memory)
     return memory
 

@@ -12,7 +12,7 @@ from langchain_core.tools import StructuredTool, ToolException
 from mistaken_agents import tool_messages
 from scripted import call, model
 
-from cascade_memory import Step
+from cascade_memory import Ranking, Step
 from cascade_memory.langchain import CascadeMemory
 
 pytestmark = pytest.mark.usefixtures("always_warned")
@@ -37,7 +37,7 @@ def agent(memory: CascadeMemory, *, there: bool, then: Callable[[Any], AIMessage
 
 @pytest.fixture
 def memory(make: Callable[..., CascadeMemory]) -> CascadeMemory:
-    memory = make(abstain=False)
+    memory = make(ranking=Ranking(abstain=False))
     steps = [Step(tool=name, arguments={"thing": "cup"}, observation=SAID, failed=True) for name in ("pick", "move")]
     memory.reward(memory.recall(TASK).episode_id, 0.0, solution=steps, source="env")
     (warning,) = memory.warnings.all()

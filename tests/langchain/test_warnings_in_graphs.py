@@ -21,6 +21,7 @@ from mistaken_agents import ASK, Database, heeding, query, tool_messages
 from mistakes import ERROR, RIGHT, TASK, WRONG, is_warning, known_mistake, solved
 from scripted import call, model
 
+from cascade_memory import Ranking
 from cascade_memory.langchain import CascadeMemory
 
 pytestmark = pytest.mark.usefixtures("always_warned")
@@ -66,7 +67,7 @@ def checks(memory: CascadeMemory) -> list[tuple[str, bool]]:
 
 @pytest.fixture
 def memory(make: Make) -> CascadeMemory:
-    memory = make(reward_fn=solved, abstain=False)
+    memory = make(reward_fn=solved, ranking=Ranking(abstain=False))
     known_mistake(memory)
     return memory
 

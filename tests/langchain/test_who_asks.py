@@ -68,7 +68,7 @@ def test_every_door_knows_who_asks(make: Any, kind: str, said: str):
 
 @pytest.mark.parametrize("kind", _KINDS)
 def test_without_it_the_memory_s_own_actor_asks(make: Any, kind: str):
-    memory = make(actor="service")
+    memory = make().acting(actor="service")
     _run(memory, kind, {})
     (episode,) = memory.engine.episodes.all()
     assert (episode.actor, episode.channel) == ("service", "langchain")

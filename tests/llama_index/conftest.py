@@ -12,6 +12,7 @@ pytest.importorskip("llama_index.core")
 
 from llama_index_instrumentation import get_dispatcher
 
+from cascade_memory import Ranking
 from cascade_memory.llama_index import CascadeMemory
 
 
@@ -36,6 +37,8 @@ def make(tmp_path: Path) -> Iterator[Callable[..., CascadeMemory]]:
 @pytest.fixture
 def memory(make: Callable[..., CascadeMemory]) -> CascadeMemory:
     """One with a case in it, that always shows cases, and judges by the answer."""
-    memory = make(abstain=False, reward_fn=lambda episode: None if episode.status == "error" else "5" in episode.answer)
+    memory = make(
+        ranking=Ranking(abstain=False), reward_fn=lambda episode: None if episode.status == "error" else "5" in episode.answer
+    )
     memory.add("what is 2 + 3?", "add the numbers: 5")
     return memory

@@ -15,6 +15,7 @@ from llama_index.core.tools import FunctionTool, RetrieverTool
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 from scripted_llm import ScriptedLLM
 
+from cascade_memory import Ranking
 from cascade_memory.domain.trajectory import Trajectory
 from cascade_memory.errors import InvalidInput
 
@@ -111,7 +112,9 @@ async def test_agents_that_hand_off_are_one_run(memory):
 
 
 async def test_three_runs_at_once_keep_their_own_episodes(make):
-    memory = make(abstain=False, reward_fn=lambda episode: float(episode.answer.endswith(episode.query[-2]))).install()
+    memory = make(
+        ranking=Ranking(abstain=False), reward_fn=lambda episode: float(episode.answer.endswith(episode.query[-2]))
+    ).install()
     memory.add("what is 1 + 1?", "2")
 
     async def one(n: int) -> Any:

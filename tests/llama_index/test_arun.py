@@ -10,6 +10,7 @@ from llama_agents import ADDING, TASK, function_agent, only_episode, with_block
 from llama_index.core.agent.workflow import FunctionAgent
 from scripted_llm import ScriptedLLM
 
+from cascade_memory import Ranking
 from cascade_memory.errors import InvalidInput
 from cascade_memory.llama_index import CascadeMemory
 
@@ -74,7 +75,7 @@ async def test_arun_goes_on_when_the_memory_fails(make):
 
 
 async def test_arun_shows_its_own_cases_beside_another_memorys_block(memory, make):
-    other = make(abstain=False)
+    other = make(ranking=Ranking(abstain=False))
     other.add("what is 2 + 3?", "ask somebody else")
     agent = function_agent("5")
     await memory.arun(agent, TASK, memory=with_block(other))

@@ -19,7 +19,7 @@ from llama_index.core.workflow import Context
 from scripted_llm import ScriptedLLM
 from workflows.errors import WorkflowCancelledByUser
 
-from cascade_memory import Episode
+from cascade_memory import Episode, Ranking
 from cascade_memory.llama_index import CascadeMemory
 
 pytestmark = [
@@ -115,7 +115,7 @@ def judge() -> Judge:
 
 @pytest.fixture
 def memory(make: Callable[..., CascadeMemory], judge: Judge) -> CascadeMemory:
-    memory = make(reward_fn=judge, embedder=Mine(), abstain=False)
+    memory = make(reward_fn=judge, embedder=Mine(), ranking=Ranking(abstain=False))
     memory.add("what is 2 + 3?", "add the numbers: 5")
     return memory.install()
 

@@ -15,6 +15,7 @@ from llama_index.core.schema import BaseComponent, MetadataMode, QueryBundle
 from scripted_llm import ScriptedLLM
 
 from cascade_memory import CascadeMemory as Engine
+from cascade_memory import Ranking
 from cascade_memory.errors import EncoderMismatch, InvalidInput
 from cascade_memory.llama_index import CascadeMemory, LlamaIndexEmbedder
 
@@ -71,7 +72,7 @@ async def test_the_loop_goes_on_while_an_embedder_works(make):
 
 
 def test_k_and_where(make):
-    memory = make(k=2, where={"user": "u1"}, abstain=False)
+    memory = make(k=2, where={"user": "u1"}, ranking=Ranking(abstain=False))
     memory.add([(f"what is {i} + 1?", str(i + 1), {"user": f"u{i % 2}"}) for i in range(6)])
     found = memory.retrieve("what is 3 + 1?")
     assert len(found) == 2

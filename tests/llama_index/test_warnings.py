@@ -18,6 +18,8 @@ from mistakes import ERROR, RIGHT, TASK, WRONG, answered, is_warning, known_mist
 from scripted_llm import ScriptedLLM
 from workflows.events import HumanResponseEvent, InputRequiredEvent
 
+from cascade_memory import Ranking
+
 pytestmark = [
     pytest.mark.usefixtures("always_warned"),
     pytest.mark.filterwarnings("ignore:reward_fn gave 0"),  # what is judged here are steps, not solutions
@@ -33,7 +35,9 @@ def heeding(messages: Any) -> Any:
 
 @pytest.fixture
 def memory(make):
-    memory = make(abstain=False, reward_fn=lambda episode: None if episode.status == "error" else solved(episode))
+    memory = make(
+        ranking=Ranking(abstain=False), reward_fn=lambda episode: None if episode.status == "error" else solved(episode)
+    )
     known_mistake(memory)
     return memory.install()
 

@@ -11,7 +11,7 @@ from llama_index.core.tools import FunctionTool, ToolMetadata
 from llama_index.core.tools.types import BaseTool, ToolOutput
 from workflows.runtime.types import results
 
-from cascade_memory import Step
+from cascade_memory import Ranking, Step
 from cascade_memory.llama_index.guarding import Guard, guarded
 from cascade_memory.llama_index.noted_steps import NotedSteps
 
@@ -27,7 +27,7 @@ NOT_THERE, TAKE, MOVE = "There is nothing.", ("take", {"what": "cup"}), ("move",
 @pytest.fixture
 def memory(make: Any) -> Any:
     """A memory of a run that could not take the cup, and then not move it."""
-    memory = make(abstain=False, reward_fn=lambda episode: 0.0)
+    memory = make(ranking=Ranking(abstain=False), reward_fn=lambda episode: 0.0)
     took = Step(tool="take", arguments={"what": "cup"}, observation=NOT_THERE, failed=True)
     moved = Step(tool="move", arguments={"what": "cup", "where": "red box"}, observation="Nothing happens.", failed=True)
     memory.reward(memory.recall(TASK).episode_id, 0.0, solution=[took, moved], source="env")

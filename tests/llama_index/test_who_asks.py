@@ -6,13 +6,17 @@ import pytest
 from llama_agents import TASK, function_agent, with_block
 from llama_index_instrumentation.dispatcher import instrument_tags
 
+from cascade_memory import CascadeMemory as Engine
+from cascade_memory import Ranking
+from cascade_memory.llama_index import CascadeMemory
+
 TAGS = {"cascade_actor": "ann"}
 
 
 @pytest.mark.parametrize("kind", ["block", "tool", "arun", "retriever", "session"])
 @pytest.mark.parametrize("installed", [True, False])
 async def test_every_door_knows_who_asks(make, kind: str, installed: bool):
-    memory = make(abstain=False, reward_fn=lambda _: 1.0)
+    memory = make(ranking=Ranking(abstain=False), reward_fn=lambda _: 1.0)
     if installed:
         memory.install()
     with instrument_tags(TAGS):
@@ -35,11 +39,13 @@ async def test_every_door_knows_who_asks(make, kind: str, installed: bool):
         assert (case.actor, case.channel) == ("ann", "llama_index")
 
 
-async def test_without_it_the_memory_s_own_actor_asks(make):
-    memory = make(actor="service").install()
-    await function_agent("cascade_actor: admin").run("cascade_actor: admin", memory=with_block(memory))
-    memory.sync()
-    assert [one.actor for one in memory.engine.episodes.all()] == ["service"]
+async def test_without_it_the_engine_s_actor_asks():
+    with CascadeMemory(engine=Engine(embedder="hashing", learn="inline").acting(actor="service")).install() as memory:
+        await function_agent("cascade_actor: admin").run("cascade_actor: admin", memory=with_block(memory))
+        with instrument_tags(TAGS):
+            await function_agent("5").run(TASK, memory=with_block(memory))
+        memory.sync()
+        assert [one.actor for one in memory.engine.episodes.all()] == ["service", "ann"]
 
 
 async def test_a_memory_acting_in_a_namespace_ends_what_it_began_there(make):

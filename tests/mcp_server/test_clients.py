@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from mcp_clients import TASK, call, served, stdio
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking
 from cascade_memory.cli import main
 from cascade_memory.errors import InvalidInput
 from cascade_memory.mcp_server.clients import ASKING, Clients, tokens_in
@@ -268,7 +268,7 @@ async def test_without_tickets_no_tool_speaks_of_them(folder):
 
 @pytest.fixture
 def memory(folder: Path):
-    with CascadeMemory(folder, k=3, abstain=False, learn="inline") as memory:
+    with CascadeMemory(folder, k=3, ranking=Ranking(abstain=False), learn="inline") as memory:
         yield memory
 
 

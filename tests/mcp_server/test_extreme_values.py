@@ -18,7 +18,7 @@ from extreme_calls import LONGEST, drawn, in_json
 from mcp_doors import Ask, http_door, message, stdio_door
 from whole_memory import assert_whole
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Trust
 from cascade_memory.mcp_server import build
 
 pytestmark = pytest.mark.fuzz
@@ -128,7 +128,7 @@ async def test_a_tool_refuses_an_extreme_value_or_stores_it_for_good(
     tmp_path: Path, door: str, options: dict[str, bool], tickets: bool
 ):
     values = {**in_json(), **_JSON_ALONE}
-    with CascadeMemory(tmp_path / "m", embedder="hashing", tickets=tickets, deadline=30) as memory:
+    with CascadeMemory(tmp_path / "m", embedder="hashing", trust=Trust(tickets=tickets), deadline=30) as memory:
         async with _DOORS[door](memory, build(memory, **options)) as ask:
             tools = json.loads(await ask(message(1, "tools/list")))["result"]["tools"]
             schemas = {tool["name"]: tool["inputSchema"] for tool in tools}

@@ -7,7 +7,7 @@ import json
 import pytest
 from inside import engine_of
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking
 from cascade_memory.domain.trajectory import Step, Trajectory
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, InvalidInput
 from cascade_memory.mcp_server.verbs import Verbs, compact
@@ -17,7 +17,7 @@ TASK = "heat a cup and put it into the cabinet"
 
 @pytest.fixture
 def memory(folder):
-    with CascadeMemory(folder, k=3, abstain=False) as memory:
+    with CascadeMemory(folder, k=3, ranking=Ranking(abstain=False)) as memory:
         yield memory
 
 

@@ -11,7 +11,7 @@ from inside import engine_of
 from mcp_clients import asked, call, plain, stdio
 from mistakes import ERROR, RIGHT, TASK, WRONG, is_warning, known_mistake, wrong_step
 
-from cascade_memory import CascadeMemory, WarningOptions
+from cascade_memory import CascadeMemory, Ranking, WarningOptions
 from cascade_memory.errors import InvalidInput
 from cascade_memory.mcp_server.answers import DoneStep
 from cascade_memory.mcp_server.verbs import NOTHING_KNOWN, Verbs
@@ -23,7 +23,7 @@ STEP = {"tool": "query", "arguments": {"sql": WRONG}, "observation": ERROR, "fai
 
 @pytest.fixture
 def memory(folder: Path):
-    with CascadeMemory(folder, k=1, abstain=False, learn="inline") as memory:
+    with CascadeMemory(folder, k=1, ranking=Ranking(abstain=False), learn="inline") as memory:
         yield memory
 
 

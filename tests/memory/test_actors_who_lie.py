@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from inside import engine_of
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Retention, Trust
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.vigilance import OFF, Vigilance
@@ -87,7 +87,7 @@ def test_whose_cases_fail_others_goes_into_quarantine_by_itself_and_the_audit_lo
 
 @pytest.mark.slow
 def test_without_records_it_is_shown_on():
-    with CascadeMemory(embedder="hashing", learn="inline", vigilance=OFF) as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", trust=Trust(vigilance=OFF)) as memory:
         live(memory)
         assert not [one for one in memory.review.audit() if one.action == "quarantine"]
 
@@ -157,7 +157,7 @@ def test_honest_actors_keep_their_good_name(memory: Memory):
 @pytest.mark.slow
 def test_it_is_the_same_when_all_is_learned_again_though_cases_have_made_room():
     """What others said about a case counts for its author, whether or not the case is still there."""
-    with CascadeMemory(embedder="hashing", learn="inline", max_cases=30) as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", retention=Retention(max_cases=30)) as memory:
         live(memory, n=180, liars=0)
         before = memory.sources.standings()
         assert sum(one.standing == "established" for one in before) > 6
@@ -181,7 +181,7 @@ def test_it_is_the_same_after_opening_again(tmp_path: Path):
 
 @pytest.mark.long
 def test_many_new_liars_are_held_back_although_none_has_a_record(memory: Memory):
-    with CascadeMemory(embedder="hashing", learn="inline", vigilance=Vigilance(probation=False)) as open_to_all:
+    with CascadeMemory(embedder="hashing", learn="inline", trust=Trust(vigilance=Vigilance(probation=False))) as open_to_all:
         shown = {
             name: sum(
                 LIE in [case.solution for case in one.acting(actor="actor 1").recall(query).cases] for query, _ in tasks(60, 2)
@@ -214,7 +214,7 @@ def test_few_actors_are_not_held_back(memory: Memory, actors: int):
 
 @pytest.mark.slow
 def test_without_actors_every_choice_is_the_same_bit_for_bit(memory: Memory):
-    with CascadeMemory(embedder="hashing", learn="inline", vigilance=OFF) as other:
+    with CascadeMemory(embedder="hashing", learn="inline", trust=Trust(vigilance=OFF)) as other:
         for number, (query, right) in enumerate(tasks(120)):
             one, two = (each.recall(query) for each in (memory, other))
             shown = [[(case.solution, case.score, case.utility) for case in found.cases] for found in (one, two)]

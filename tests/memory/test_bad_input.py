@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cascade_memory import CascadeMemory, Step, Trajectory, clean_text
+from cascade_memory import CascadeMemory, Ranking, Step, Tickets, Trajectory, clean_text
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.errors import (
     AlreadyRewarded,
@@ -241,7 +241,8 @@ def test_any_other_namespace_works_and_is_isolated(on_disk, namespace: str):
 
 
 @pytest.mark.parametrize(
-    "option", [{"learn": "later"}, {"ranker": "best"}, {"embedder": "word2vec"}, {"matcher": 3}, {"candidates": 0}]
+    "option",
+    [{"learn": "later"}, {"ranker": "best"}, {"embedder": "word2vec"}, {"ranking": Ranking(matcher=3)}, {"trust": "all"}],
 )
 def test_an_unknown_choice_is_refused_with_the_known_ones(option: dict[str, object]):
     with pytest.raises(InvalidInput, match="must"):
@@ -251,6 +252,27 @@ def test_an_unknown_choice_is_refused_with_the_known_ones(option: dict[str, obje
 def test_a_misspelt_keyword_is_refused():
     with pytest.raises(TypeError):
         CascadeMemory(embeder="hashing")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("option", "call"),
+    [
+        ("holdout", r"ranking=Ranking\(holdout=...\)"),
+        ("max_case", r"retention=Retention\(max_cases=...\)"),
+        ("ticket", r"trust=Trust\(tickets=...\)"),
+        ("actor", r"CascadeMemory\(...\).acting\(actor=...\)"),
+    ],
+)
+def test_an_option_of_a_group_is_told_where_it_belongs(option: str, call: str):
+    with pytest.raises(TypeError, match=f"takes no option '{option}'; (did you mean|write) {call}"):
+        CascadeMemory(embedder="hashing", **{option: 1})
+
+
+@pytest.mark.parametrize("group", ["ranking", "retention", "trust"])
+@pytest.mark.parametrize("given", [{"abstain": False}, None, True, Tickets])
+def test_what_is_no_group_of_options_is_refused_with_the_right_call(group: str, given: object):
+    with pytest.raises(InvalidInput, match=rf"{group} must be a {group.title()}, such as {group.title()}\("):
+        CascadeMemory(embedder="hashing", **{group: given})
 
 
 def test_forget_and_get_refuse_what_is_not_there(ram: CascadeMemory):

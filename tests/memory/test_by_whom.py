@@ -14,7 +14,7 @@ import pytest
 from in_databases import rows_of
 from inside import take_names_of_before
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Retention
 from cascade_memory.domain.trust import CHANNELS, LEVELS
 from cascade_memory.errors import InvalidInput
 
@@ -23,7 +23,7 @@ TASK = "cool some mug"
 
 @pytest.fixture
 def memory():
-    with CascadeMemory(embedder="hashing", learn="inline", actor="service") as opened:
+    with CascadeMemory(embedder="hashing", learn="inline").acting(actor="service") as opened:
         yield opened
 
 
@@ -195,7 +195,7 @@ def test_a_filter_of_metadata_and_one_of_sources_both_hold(memory: CascadeMemory
 
 
 def test_what_came_and_went(memory: CascadeMemory):
-    with CascadeMemory(embedder="hashing", learn="inline", ttl=0.05) as short:
+    with CascadeMemory(embedder="hashing", learn="inline", retention=Retention(ttl=0.05)) as short:
         short.acting(actor="ann", channel="mcp").add("old task", "old")
         time.sleep(0.1)
         short.recall(TASK)
@@ -252,7 +252,6 @@ def test_a_name_that_only_looks_like_another_one_is_no_new_actor(memory: Cascade
         lambda: memory.acting(actor=name).add(TASK, "fridge"),
         lambda: memory.acting(actor=name).reward(recall.episode_id, 1.0),
         lambda: memory.acting(actor=name).forget(everything=True),
-        lambda: CascadeMemory(embedder="hashing", actor=name),
     ):
         with pytest.raises(InvalidInput, match=r"white space: strip it|looks? like somebody else"):
             verb()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cascade_memory import CascadeMemory, Step, Trajectory, with_tool_calls
+from cascade_memory import CascadeMemory, Retention, Step, Trajectory, with_tool_calls
 from cascade_memory.assembly.reindex import reindex
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.errors import InvalidInput
@@ -19,7 +19,7 @@ TASK = "Where was the director of Jaws born?"
 
 
 def test_tools_are_part_of_what_a_case_is_found_by(tmp_path: Path):
-    with CascadeMemory(tmp_path, embedder="hashing", case_text=with_tool_calls, learn="inline") as memory:
+    with CascadeMemory(tmp_path, embedder="hashing", retention=Retention(case_text=with_tool_calls), learn="inline") as memory:
         episode = memory.recall(TASK).episode_id
         case = memory.reward(episode, 1.0, solution=STEPS)
         assert case is not None
@@ -36,7 +36,7 @@ def test_tools_are_part_of_what_a_case_is_found_by(tmp_path: Path):
 
 def test_plain_text_and_steps_without_tools_are_kept_under_the_task():
     assert with_tool_calls(TASK, "Cincinnati") == TASK
-    with CascadeMemory(embedder="hashing", case_text=with_tool_calls) as memory:
+    with CascadeMemory(embedder="hashing", retention=Retention(case_text=with_tool_calls)) as memory:
         case = memory.reward(memory.recall(TASK).episode_id, 1.0, solution=[Step(action="look")])
         assert case is not None
         assert memory.cases.get(case).query == TASK
@@ -44,7 +44,7 @@ def test_plain_text_and_steps_without_tools_are_kept_under_the_task():
 
 @pytest.mark.parametrize("wrong", [lambda _q, _s: 1 / 0, lambda _q, _s: None, lambda _q, _s: ""])
 def test_one_that_fails_does_not_cost_the_outcome(wrong):
-    with CascadeMemory(embedder="hashing", case_text=wrong) as memory:
+    with CascadeMemory(embedder="hashing", retention=Retention(case_text=wrong)) as memory:
         case = memory.reward(memory.recall(TASK).episode_id, 1.0, solution="Cincinnati")
         assert case is not None
         assert memory.cases.get(case).query == TASK
@@ -53,7 +53,7 @@ def test_one_that_fails_does_not_cost_the_outcome(wrong):
 
 def test_one_that_cannot_be_called_is_refused():
     with pytest.raises(InvalidInput, match="case_text"):
-        CascadeMemory(embedder="hashing", case_text="query")  # type: ignore[arg-type]
+        CascadeMemory(embedder="hashing", retention=Retention(case_text="query"))  # type: ignore[arg-type]
 
 
 def test_nor_does_an_embedder_that_is_away():
@@ -66,7 +66,7 @@ def test_nor_does_an_embedder_that_is_away():
             return super().embed(texts)
 
     embedder = Away()
-    with CascadeMemory(embedder=embedder, case_text=with_tool_calls) as memory:
+    with CascadeMemory(embedder=embedder, retention=Retention(case_text=with_tool_calls)) as memory:
         episode = memory.recall(TASK).episode_id
         embedder.away = True
         case = memory.reward(episode, 1.0, solution=STEPS)
@@ -75,7 +75,7 @@ def test_nor_does_an_embedder_that_is_away():
 
 
 def test_what_is_added_by_hand_is_found_the_same_way():
-    with CascadeMemory(embedder="hashing", case_text=with_tool_calls) as memory:
+    with CascadeMemory(embedder="hashing", retention=Retention(case_text=with_tool_calls)) as memory:
         added = memory.add(TASK, STEPS)
         assert memory.reward(memory.recall(TASK).episode_id, 1.0, solution=STEPS) == added
         assert memory.stats().cases == 1

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from inside import engine_of, state_of
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking, Retention
 from cascade_memory.encoders.light import FEATURES
 from cascade_memory.errors import InvalidInput
 
@@ -181,7 +181,7 @@ def test_predictions_for_others_are_those_of_a_memory_that_never_saw_her(
 @pytest.mark.parametrize("k", [1, 3])
 def test_what_only_rewards_taught_is_forgotten_with_her(on_disk: Callable[..., CascadeMemory], tmp_path: Path, k: int):
     """Solutions never recur here, so the success process learns: families, records, the difficulty of tasks."""
-    memory, rng = on_disk(abstain=False), random.Random(3)
+    memory, rng = on_disk(ranking=Ranking(abstain=False)), random.Random(3)
     for number in range(6):
         way = "careful way: cut the power, open the case" if number == 3 else f"hasty way {number}: hit it hard, shout"
         memory.add(f"repair lamp {number}", way)
@@ -195,7 +195,7 @@ def test_what_only_rewards_taught_is_forgotten_with_her(on_disk: Callable[..., C
     with (tmp_path / "all.jsonl").open("w") as file:
         memory.data.export(file, progress=False)
     memory.forget(where={"user": "ann"})
-    with CascadeMemory(embedder="hashing", learn="inline", abstain=False) as innocent:
+    with CascadeMemory(embedder="hashing", learn="inline", ranking=Ranking(abstain=False)) as innocent:
         with (tmp_path / "all.jsonl").open() as lines:
             innocent.data.import_(list(_without(iter(lines), "ann")), progress=False)
         expected = [_learned_about(innocent, number) for number in range(5)]
@@ -233,7 +233,7 @@ def test_a_failed_episode_is_forgotten_by_the_metadata_it_was_rewarded_with(ram:
 
 
 def test_an_episode_whose_case_was_evicted_is_still_found_by_its_metadata():
-    with CascadeMemory(embedder="hashing", learn="inline", max_cases=10) as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", retention=Retention(max_cases=10)) as memory:
         for i in range(40):
             recall = memory.recall(f"ann's task {i}")
             memory.reward(recall.episode_id, 1.0, solution=f"s{i}", metadata={"user": "ann"})

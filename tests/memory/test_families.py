@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cascade_memory import CascadeMemory, Step, Trajectory
+from cascade_memory import CascadeMemory, Ranking, Step, Trajectory
 from cascade_memory.mcp_server.verbs import Verbs
 
 DEVICES = [f"{device}-{number}" for number, device in enumerate(("printer", "router", "badge", "scanner") * 3)]
@@ -65,7 +65,9 @@ def test_tool_calls_of_a_langchain_agent():
         """Restart an item."""
         return f"{item} works again"
 
-    with CascadeMemory(embedder="hashing", learn="inline", abstain=False, reward_fn=lambda episode: 1.0) as memory:
+    with CascadeMemory(
+        embedder="hashing", learn="inline", ranking=Ranking(abstain=False), reward_fn=lambda episode: 1.0
+    ) as memory:
         for device in DEVICES:
             script = model(call("inspect", item=device), call("restart", item=device), f"{device} was taken care of.")
             agent = agents.create_agent(script, [inspect, restart], middleware=[memory.middleware()])
@@ -88,7 +90,9 @@ def test_tool_calls_of_a_llama_index_agent():
         """Restart an item."""
         return f"{item} works again"
 
-    with CascadeMemory(embedder="hashing", learn="inline", abstain=False, reward_fn=lambda episode: 1.0) as memory:
+    with CascadeMemory(
+        embedder="hashing", learn="inline", ranking=Ranking(abstain=False), reward_fn=lambda episode: 1.0
+    ) as memory:
         for device in DEVICES:
             script = (("inspect", {"item": device}), ("restart", {"item": device}), f"{device} was taken care of.")
             asyncio.run(memory.arun(function_agent(*script, tools=(inspect, restart)), _task(device)))

@@ -9,7 +9,7 @@ import sys
 import pytest
 from inside import engine_of, state_of
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking
 from cascade_memory.bandit.light import CONTEXT_PRIOR
 from cascade_memory.domain.exposure import Exposure
 from cascade_memory.errors import InvalidInput
@@ -21,7 +21,7 @@ def _held_out(share: float = 0.5) -> str:
 
 @pytest.fixture
 def memory():
-    with CascadeMemory(embedder="hashing", learn="inline", holdout=0.5) as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", ranking=Ranking(holdout=0.5)) as memory:
         memory.add("heat the cup", "use the microwave")
         yield memory
 
@@ -38,7 +38,7 @@ def test_an_episode_that_is_held_out_is_shown_nothing_and_says_why(memory: Casca
 
 
 def test_a_later_recall_of_the_episode_is_in_the_same_arm_whatever_the_setting_is_then(on_disk):
-    first = on_disk(holdout=0.5)
+    first = on_disk(ranking=Ranking(holdout=0.5))
     first.add("heat the cup", "use the microwave")
     first.recall("heat a cup", episode_id=_held_out())
     live = next(
@@ -47,7 +47,7 @@ def test_a_later_recall_of_the_episode_is_in_the_same_arm_whatever_the_setting_i
         if Exposure(holdout=0.9).arm_of(f"run {i}") == "holdout" != first.recall("q", episode_id=f"run {i}").arm
     )
     for share in (0.0, 0.5, 0.9):
-        with on_disk(holdout=share) as other:
+        with on_disk(ranking=Ranking(holdout=share)) as other:
             assert other.recall("the cup again", episode_id=_held_out()).arm == "holdout"
             assert other.recall("heat a cup", episode_id=live).cases
 
@@ -62,7 +62,7 @@ def test_another_process_draws_the_same_arms(memory: CascadeMemory):
 
 
 def test_about_the_share_that_was_asked_for_is_held_out():
-    with CascadeMemory(embedder="hashing", learn="inline", holdout=0.2) as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", ranking=Ranking(holdout=0.2)) as memory:
         arms = [memory.recall("q").arm for _ in range(400)]
     assert 50 <= arms.count("holdout") <= 112  # four standard deviations
 
@@ -90,7 +90,7 @@ def test_its_success_becomes_a_case_and_teaches_what_happens_without_one(memory:
 @pytest.mark.parametrize("value", [1.0, -0.1, float("nan"), "a", True])
 def test_what_is_no_share_is_refused(name, value):
     with pytest.raises(InvalidInput, match=f"{name} must be a number from 0 to below 1"):
-        CascadeMemory(embedder="hashing", **{name: value})
+        Ranking(**{name: value})
 
 
 def test_arms_travel_with_an_export(memory: CascadeMemory, tmp_path):

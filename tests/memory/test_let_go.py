@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from inside import engine_of, predictions_of, state_of
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking
 from cascade_memory.engine.namespace_state import NamespaceState
 
 QUERY = "which answer is right for topic 1?"
@@ -56,7 +56,7 @@ def test_a_namespace_that_was_let_go_goes_on_as_if_it_never_was(few: None, monke
     found = {}
     for most in (2, 100):
         monkeypatch.setattr("cascade_memory.engine.loaded_states.MOST", most)
-        with CascadeMemory(embedder="hashing", learn="inline", abstain=False) as memory:
+        with CascadeMemory(embedder="hashing", learn="inline", ranking=Ranking(abstain=False)) as memory:
             names = [f"tenant-{i}" for i in range(5)]
             for name in names * 3:
                 _play(memory, name, 9)

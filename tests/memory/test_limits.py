@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from inside import engine_of, state_of
 
-from cascade_memory import CascadeMemory, Ranker
+from cascade_memory import CascadeMemory, Ranker, Retention
 from cascade_memory.bandit.case_worth import worth
 from cascade_memory.bandit.uniform import UniformPolicy
 from cascade_memory.encoders import CosineEncoder
@@ -26,7 +26,7 @@ def _solve(memory: CascadeMemory, query: str, solution: str, value: float = 1.0)
 
 @pytest.mark.slow
 def test_a_full_namespace_makes_room_for_a_new_case(on_disk):
-    memory = on_disk(max_cases=40)
+    memory = on_disk(retention=Retention(max_cases=40))
     for i in range(100):
         case = _solve(memory, f"task {i} of kind {i % 7}", f"solution {i % 7}")
         assert memory.stats().cases <= 40
@@ -38,7 +38,7 @@ def test_a_full_namespace_makes_room_for_a_new_case(on_disk):
 
 
 def test_the_limit_of_one_namespace_is_not_that_of_another(ram: CascadeMemory):
-    small = CascadeMemory(embedder="hashing", learn="inline", max_cases=5)
+    small = CascadeMemory(embedder="hashing", learn="inline", retention=Retention(max_cases=5))
     with small:
         for name in ("a", "b"):
             for i in range(12):
@@ -56,7 +56,7 @@ def test_the_log_of_searches_keeps_the_last_ones_only(ram: CascadeMemory, monkey
 
 
 def test_redundant_cases_go_before_the_only_one_of_their_kind():
-    with CascadeMemory(embedder="hashing", learn="inline", max_cases=20) as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", retention=Retention(max_cases=20)) as memory:
         _solve(memory, "defragment the warp drive", "warp")
         for i in range(60):
             _solve(memory, f"please reset the password of user {i}", "reset it")
@@ -78,7 +78,7 @@ def test_outcomes_in_which_no_solution_agrees_say_nothing_about_the_cases():
 
 
 def test_what_was_not_verified_for_too_long_is_not_recalled_and_goes(on_disk, caplog: pytest.LogCaptureFixture):
-    memory = on_disk(ttl=timedelta(days=1))
+    memory = on_disk(retention=Retention(ttl=timedelta(days=1)))
     memory.add([("old task", "old"), ("task verified again", "renewed"), ("new task", "new")])
     ledger = engine_of(memory).parts.ledger
     with ledger.connections.write(durable=True) as connection:
@@ -97,7 +97,7 @@ def test_what_was_not_verified_for_too_long_is_not_recalled_and_goes(on_disk, ca
 
 
 def test_fresh_cases_are_found_behind_many_old_ones(on_disk):
-    memory = on_disk(ttl=timedelta(days=1))
+    memory = on_disk(retention=Retention(ttl=timedelta(days=1)))
     memory.add([(f"reset the password of user {i}", f"old {i}") for i in range(60)])
     ledger = engine_of(memory).parts.ledger
     with ledger.connections.write(durable=True) as connection:
@@ -107,14 +107,14 @@ def test_fresh_cases_are_found_behind_many_old_ones(on_disk):
 
 
 def test_two_handles_cannot_have_different_limits(on_disk):
-    on_disk(max_cases=1000)
+    on_disk(retention=Retention(max_cases=1000))
     with pytest.raises(InvalidInput, match="open in this process with max_cases=1000 and ttl=None"):
-        on_disk(max_cases=10)
+        on_disk(retention=Retention(max_cases=10))
     assert on_disk().stats().cases == 0  # no word about limits: those of the folder
 
 
 def test_a_memory_with_limits_fails_open_as_well(on_disk, monkeypatch):
-    memory = on_disk(max_cases=10)
+    memory = on_disk(retention=Retention(max_cases=10))
 
     def broken(*_: object, **__: object) -> object:
         raise OSError("no more files")
@@ -127,7 +127,7 @@ def test_a_memory_with_limits_fails_open_as_well(on_disk, monkeypatch):
 def test_limits_that_make_no_sense_are_refused(tmp_path):
     for options in ({"max_cases": 0}, {"max_cases": 1.5}, {"ttl": -1}, {"ttl": "a day"}):
         with pytest.raises(InvalidInput, match=r"max_cases|ttl"):
-            CascadeMemory(embedder="hashing", **options)
+            Retention(**options)
 
 
 @pytest.mark.slow
@@ -175,7 +175,7 @@ def test_room_is_made_before_anything_else_is_learned():
             super().update(feedback)
 
     slow = Ranker(name="slow", encoder=lambda dimension, lookup: CosineEncoder(), policy=Slow)
-    with CascadeMemory(embedder="hashing", ranker=slow, max_cases=5) as memory:
+    with CascadeMemory(embedder="hashing", ranker=slow, retention=Retention(max_cases=5)) as memory:
         _solve(memory, "the first task", "the first solution")
         assert learning.wait(30)
         learning.clear()

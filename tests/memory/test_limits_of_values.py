@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 from inside import verb_of, verbs
 
-from cascade_memory import CascadeMemory, Step, restore
+from cascade_memory import CascadeMemory, Retention, Step, restore
 from cascade_memory.domain import validation
 from cascade_memory.domain.actions import NOTE_CHARS
 from cascade_memory.domain.metadata import MAX_METADATA_BYTES, MAX_METADATA_VALUES, STORED_AT_MOST
@@ -229,7 +229,7 @@ def test_the_metadata_of_an_episode_are_limited_together(ram: CascadeMemory):
 
 
 def test_a_case_has_the_metadata_of_its_recall_and_of_its_reward_and_can_be_imported(ram: CascadeMemory, tmp_path: Path):
-    with CascadeMemory(embedder="hashing", retain_at=0.0) as memory:
+    with CascadeMemory(embedder="hashing", retention=Retention(retain_at=0.0)) as memory:
         recalled, rewarded = {f"a{i:03}": i for i in range(1_000)}, {f"b{i:03}": i for i in range(1_000)}
         case_id = memory.reward(memory.recall("task", metadata=recalled).episode_id, 0.1, solution="s", metadata=rewarded)
         assert len(memory.cases.get(str(case_id)).metadata) == 2_001  # and that it was not solved

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from warned import CALL, MISTAKE, TASK, about_to, fail, mistaken
 
-from cascade_memory import Advice, CascadeMemory, FailureWarning, Step, WarningOptions
+from cascade_memory import Advice, CascadeMemory, FailureWarning, Step, Trust, WarningOptions
 from cascade_memory.errors import InvalidInput
 
 EVIL = "<script>alert('x')</script><img src=x onerror=y>"
@@ -140,7 +140,7 @@ def test_what_is_taken_back_is_not_counted_any_more():
 
 
 def test_an_addition_of_an_agent_does_not_lower_the_trust_of_warnings():
-    with CascadeMemory(embedder="hashing", learn="inline", min_trust="env") as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", trust=Trust(min_trust="env")) as memory:
         memory.add("list the names of all clients", [Step(tool="sql", arguments={"q": "SELECT x FROM zzz"})], source="agent")
         fail(memory)
         advice = about_to(memory)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Retention
 from cascade_memory.errors import InvalidInput
 
 STORED_NO_CASE = "stored no case for a reward"
@@ -149,19 +150,22 @@ def test_of_thousands_of_namespaces_a_few_are_named(ram: CascadeMemory):
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("wrong", "words"),
     [
-        ({"namespace": ""}, "namespace is empty; pass whose cases these are"),
-        ({"retain_from": "host"}, r"retain_from must be a collection of sources, such as \('host', 'human'\), not 'host'"),
-        ({"retain_from": 3}, "retain_from must be a collection of sources"),
-        ({"retain_from": ["nobody"]}, "source must be one of host, human, env, judge, user, agent, not 'nobody'"),
-        ({"retain_at": 2}, r"retain_at must lie in \[0, 1\], not 2"),
-        ({"retain_at": "1"}, "retain_at must be a number"),
+        (lambda: CascadeMemory(embedder="hashing", namespace=""), "namespace is empty; pass whose cases these are"),
+        (
+            lambda: Retention(retain_from="host"),
+            r"retain_from must be a collection of sources, such as \('host', 'human'\), not 'host'",
+        ),
+        (lambda: Retention(retain_from=3), "retain_from must be a collection of sources"),
+        (lambda: Retention(retain_from=["nobody"]), "source must be one of host, human, env, judge, user, agent, not 'nobody'"),
+        (lambda: Retention(retain_at=2), r"retain_at must lie in \[0, 1\], not 2"),
+        (lambda: Retention(retain_at="1"), "retain_at must be a number"),
     ],
 )
-def test_a_wrong_option_is_named_as_what_it_is(options: dict, words: str):
+def test_a_wrong_option_is_named_as_what_it_is(wrong: Callable[[], object], words: str):
     with pytest.raises(InvalidInput, match=words):
-        CascadeMemory(embedder="hashing", **options)
+        wrong()
 
 
 @pytest.mark.parametrize(

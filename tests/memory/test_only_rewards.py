@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking
 
 ROOMS = ("kitchen", "cellar", "garden", "attic", "garage", "hall")
 
@@ -48,7 +48,7 @@ def _start(memory: CascadeMemory) -> None:
 
 @pytest.mark.slow
 def test_it_finds_the_family_that_works_and_says_what_it_learned(on_disk: Callable[..., CascadeMemory]):
-    memory = on_disk(abstain=False)
+    memory = on_disk(ranking=Ranking(abstain=False))
     _start(memory)
     rewards = _work(memory, 120)
     assert np.mean(rewards[-40:]) > np.mean(rewards[:40])
@@ -70,7 +70,7 @@ def test_it_finds_the_family_that_works_and_says_what_it_learned(on_disk: Callab
 
 
 def test_what_it_learned_survives_closing_and_is_the_same_when_learned_again(on_disk: Callable[..., CascadeMemory]):
-    memory = on_disk(abstain=False)
+    memory = on_disk(ranking=Ranking(abstain=False))
     _start(memory)
     _work(memory, 60)
     task = "repair the lamp number 7 in the hall"
@@ -80,7 +80,7 @@ def test_what_it_learned_survives_closing_and_is_the_same_when_learned_again(on_
 
     before = scores(memory)
     memory.close()
-    memory = on_disk(abstain=False)
+    memory = on_disk(ranking=Ranking(abstain=False))
     np.testing.assert_allclose(scores(memory), before, atol=1e-4)
     memory.data.refit()
     np.testing.assert_allclose(scores(memory), before, atol=0.05)
@@ -101,7 +101,7 @@ def test_what_it_learned_survives_closing_and_is_the_same_when_learned_again(on_
 def test_a_damaged_row_is_left_out_of_what_is_learned(
     on_disk: Callable[..., CascadeMemory], tmp_path: Path, table: str, column: str, damaged: object
 ):
-    memory = on_disk(abstain=False)
+    memory = on_disk(ranking=Ranking(abstain=False))
     _start(memory)
     _work(memory, 60)
     task = "repair the lamp number 7 in the hall"
@@ -112,7 +112,7 @@ def test_a_damaged_row_is_left_out_of_what_is_learned(
         connection.execute("PRAGMA ignore_check_constraints = ON")
         connection.execute(f"UPDATE {table} SET {column} = ? WHERE key = ?", (damaged, key))
         connection.commit()
-    memory = on_disk(abstain=False)
+    memory = on_disk(ranking=Ranking(abstain=False))
     memory.data.refit()
     after = {one.id: one.score for one in memory.recall(task).explain().candidates}
     both = before.keys() & after.keys()

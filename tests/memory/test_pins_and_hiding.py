@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from clocks import Clocks
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Retention
 from cascade_memory.errors import InvalidInput, UndoRefused, UnknownCase
 
 TASK = "cool some mug"
@@ -68,7 +68,7 @@ def test_a_hidden_case_stays_hidden_when_it_is_opened_again_exported_and_importe
 
 
 def test_a_pinned_case_is_never_evicted():
-    with CascadeMemory(embedder="hashing", learn="inline", max_cases=5) as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", retention=Retention(max_cases=5)) as memory:
         ids = memory.add([(f"task {number}", "oven") for number in range(5)], progress=False)
         for case_id in ids[:3]:
             memory.cases.pin(case_id)
@@ -80,7 +80,7 @@ def test_a_pinned_case_is_never_evicted():
 
 
 def test_where_all_room_is_pinned_a_new_case_has_none():
-    with CascadeMemory(embedder="hashing", learn="inline", max_cases=2) as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", retention=Retention(max_cases=2)) as memory:
         ids = [memory.add(f"task {number}", "oven") for number in range(2)]
         assert all(memory.cases.pin(case_id) for case_id in ids)
         memory.add("task 2", "oven")
@@ -89,7 +89,7 @@ def test_where_all_room_is_pinned_a_new_case_has_none():
 
 
 def test_a_pinned_case_does_not_expire(clocks: Clocks):
-    with CascadeMemory(embedder="hashing", learn="inline", ttl=10.0) as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", retention=Retention(ttl=10.0)) as memory:
         pinned = memory.add(TASK, "oven")
         memory.cases.pin(pinned)
         memory.add("heat some egg", "microwave")
@@ -140,7 +140,7 @@ def test_a_preview_is_the_receipt_and_changes_nothing(memory: CascadeMemory):
 
 
 def test_a_preview_of_everything_counts_cases_that_expired_for_good(clocks: Clocks):
-    with CascadeMemory(embedder="hashing", learn="inline", ttl=10.0) as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", retention=Retention(ttl=10.0)) as memory:
         memory.add(TASK, "oven")
         clocks.pass_for(memory, 11.0)
         memory.recall(TASK)

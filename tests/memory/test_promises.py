@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from inside import engine_of, state_of
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking
 from cascade_memory.errors import AlreadyRewarded, InvalidInput, StoreCorrupt, UnknownEpisode
 
 
@@ -91,7 +91,9 @@ def test_of_several_shown_cases_the_one_that_agrees_is_credited(ram: CascadeMemo
 
 
 def test_a_matcher_that_raises_costs_no_outcome():
-    with CascadeMemory(embedder="hashing", learn="inline", matcher=lambda a, b: float(a) == float(b)) as memory:
+    with CascadeMemory(
+        embedder="hashing", learn="inline", ranking=Ranking(matcher=lambda a, b: float(a) == float(b))
+    ) as memory:
         memory.add("half of seven", "n/a")
         recall = memory.recall("half of seven")
         assert memory.reward(recall.episode_id, 1.0, solution="3.5") is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from inside import state_of
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking
 from cascade_memory.assembly.ranker_choice import resolve_ranker
 from cascade_memory.assembly.rankers import BY_NAME, light, neural_linlogucb
 from cascade_memory.bandit.exploration import UpperConfidence
@@ -20,11 +20,13 @@ def policy_of(memory: CascadeMemory):
 
 def test_options_reach_the_ranker():
     options = {"alpha": 0, "refit": "exact", "regularisation": 0.5}
-    with CascadeMemory(embedder="hashing", ranker="neural-linlogucb", ranker_options=options) as memory:
+    with CascadeMemory(embedder="hashing", ranker="neural-linlogucb", ranking=Ranking(ranker_options=options)) as memory:
         policy = policy_of(memory)
         assert policy.exploration.alpha == 0
         assert (policy.exact, policy.state_dict()["a"][0, 0]) == (True, 0.5)
-    with CascadeMemory(embedder="hashing", ranker_options={"exploration": UpperConfidence(0.0), "precision": 3}) as memory:
+    with CascadeMemory(
+        embedder="hashing", ranking=Ranking(ranker_options={"exploration": UpperConfidence(0.0), "precision": 3})
+    ) as memory:
         assert policy_of(memory).exploration.alpha == 0
         assert policy_of(memory).head.precision == 3
 
@@ -60,12 +62,12 @@ def test_a_model_s_options_are_the_encoder_s_and_the_bandit_s(tmp_path: Path):
 )
 def test_a_wrong_option_is_refused_with_those_that_there_are(ranker: str, options: object, words: str):
     with pytest.raises(InvalidInput, match=words):
-        CascadeMemory(embedder="hashing", ranker=ranker, ranker_options=options)  # type: ignore[arg-type]
+        CascadeMemory(embedder="hashing", ranker=ranker, ranking=Ranking(ranker_options=options))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("ranker", sorted(BY_NAME))
 def test_every_ranker_takes_no_options_as_well(ranker: str):
-    with CascadeMemory(embedder="hashing", ranker=ranker, ranker_options={}, learn="inline") as memory:
+    with CascadeMemory(embedder="hashing", ranker=ranker, ranking=Ranking(ranker_options={}), learn="inline") as memory:
         memory.add("a", "b")
         memory.reward(memory.recall("a").episode_id, 1.0, solution="b")
         assert memory.health().ok
@@ -77,9 +79,9 @@ def test_what_comes_too_late_for_a_ranker_that_was_made_is_refused(given: dict):
         InvalidInput,
         match=f"{next(iter(given))}= can only be used with a ranker named by a string, but 'light' is a Ranker obj",
     ):
-        CascadeMemory(embedder="hashing", ranker=light(), **given)
-    CascadeMemory(embedder="hashing", ranker=light(), shadow=neural_linlogucb()).close()
-    CascadeMemory(embedder="hashing", ranker="light", shadow=neural_linlogucb(), credit="all").close()
+        CascadeMemory(embedder="hashing", ranker=light(), ranking=Ranking(**given))
+    CascadeMemory(embedder="hashing", ranker=light(), ranking=Ranking(shadow=neural_linlogucb())).close()
+    CascadeMemory(embedder="hashing", ranker="light", ranking=Ranking(shadow=neural_linlogucb(), credit="all")).close()
 
 
 def test_handles_on_one_folder_agree_on_options(tmp_path: Path):
@@ -88,19 +90,19 @@ def test_handles_on_one_folder_agree_on_options(tmp_path: Path):
     def opened(**given: object) -> CascadeMemory:
         return CascadeMemory(tmp_path / "m", embedder="hashing", **given)  # type: ignore[arg-type]
 
-    with opened(ranker="neural-linlogucb", ranker_options=options):
-        opened(ranker="neural-linlogucb", ranker_options={"alpha": 0.3}).close()
+    with opened(ranker="neural-linlogucb", ranking=Ranking(ranker_options=options)):
+        opened(ranker="neural-linlogucb", ranking=Ranking(ranker_options={"alpha": 0.3})).close()
         opened().close()  # no wish of its own
         for other in ({"alpha": 0.4}, {}, None):
             with pytest.raises(InvalidInput, match="is open in this process with ranker_options="):
-                opened(ranker="neural-linlogucb", ranker_options=other)
+                opened(ranker="neural-linlogucb", ranking=Ranking(ranker_options=other))
         options["alpha"] = 0.9
-        opened(ranker="neural-linlogucb", ranker_options={"alpha": 0.3}).close()
+        opened(ranker="neural-linlogucb", ranking=Ranking(ranker_options={"alpha": 0.3})).close()
 
 
 def test_doors_hand_options_on():
     pytest.importorskip("langchain_core")
     from cascade_memory.langchain import CascadeMemory as Adapter
 
-    with Adapter(embedder="hashing", ranker="neural-linlogucb", ranker_options={"alpha": 0}) as door:
+    with Adapter(embedder="hashing", ranker="neural-linlogucb", ranking=Ranking(ranker_options={"alpha": 0})) as door:
         assert policy_of(door.engine).exploration.alpha == 0

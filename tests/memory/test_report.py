@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from inside import engine_of
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking, Retention
 from cascade_memory.bandit import intervals
 from cascade_memory.bandit.intervals import Interval, difference, mean, student
 from cascade_memory.bandit.light import LightPolicy
@@ -23,13 +23,13 @@ _HELPS = {"right": 0.85, "wrong": 0.25}
 _ALONE = 0.45
 
 
-def _stream(seed: int, n: int, **options: object) -> tuple[Report, float]:
+def _stream(seed: int, n: int, ranking: Ranking = Ranking(), **options: object) -> tuple[Report, float]:
     """A stream whose true lift is known: what would have been shown decides how likely success is. Return it as well.
 
     The memory begins with cases, and gets one with every success, so that the lift changes on the way.
     """
     rng = np.random.default_rng(seed)
-    memory = CascadeMemory(embedder="hashing", learn="inline", matcher=None, **options)  # type: ignore[arg-type]
+    memory = CascadeMemory(embedder="hashing", learn="inline", ranking=dataclasses.replace(ranking, matcher=None), **options)  # type: ignore[arg-type]
     memory.add([(f"thing {i}", "right" if i % 3 else "wrong") for i in range(9)], progress=False)
     lifts = []
     for _ in range(n):
@@ -51,7 +51,7 @@ def _stream(seed: int, n: int, **options: object) -> tuple[Report, float]:
 def test_the_interval_of_the_lift_covers_the_truth_in_nine_runs_of_ten():
     covered, widths = 0, []
     for seed in range(40):
-        report, truth = _stream(seed, 60, holdout=0.3, ranker="similarity")
+        report, truth = _stream(seed, 60, ranking=Ranking(holdout=0.3), ranker="similarity")
         assert report.lift is not None
         covered += report.lift.low <= truth <= report.lift.high
         widths.append(report.lift.high - report.lift.low)
@@ -140,10 +140,10 @@ def _reward(memory: CascadeMemory, arm: str, value: float, **options: object) ->
 
 
 def test_episodes_of_another_time_are_no_control_group(on_disk):
-    with on_disk(retain_at=0.9) as memory:
+    with on_disk(retention=Retention(retain_at=0.9)) as memory:
         for _ in range(50):  # hard times, all of them with memory
             memory.reward(memory.recall("some task").episode_id, 0.0)
-    with on_disk(holdout=0.5) as memory:
+    with on_disk(ranking=Ranking(holdout=0.5)) as memory:
         for _ in range(8):
             _reward(memory, "live", 1.0)
             _reward(memory, "holdout", 1.0)
@@ -156,7 +156,7 @@ def test_episodes_of_another_time_are_no_control_group(on_disk):
 
 def test_shares_that_changed_are_compared_each_for_itself(on_disk):
     for share, reward in ((0.5, 0.0), (0.2, 1.0)):  # the second time, tasks are easy and few are held out
-        with on_disk(holdout=share) as memory:
+        with on_disk(ranking=Ranking(holdout=share)) as memory:
             for i in range(12):
                 _reward(memory, "live" if (share == 0.2 and i) or i % 2 else "holdout", reward)
     with on_disk() as memory:
@@ -169,7 +169,7 @@ def test_shares_that_changed_are_compared_each_for_itself(on_disk):
 
 
 def test_an_episode_in_which_nothing_was_worth_showing_counts_as_one_with_memory():
-    with CascadeMemory(embedder="hashing", learn="inline", holdout=0.5, ranker="zero-shot") as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", ranking=Ranking(holdout=0.5), ranker="zero-shot") as memory:
         memory.add("some task", "s")
         for _ in range(4):
             _reward(memory, "live", 1.0)
@@ -180,7 +180,7 @@ def test_an_episode_in_which_nothing_was_worth_showing_counts_as_one_with_memory
 
 
 def test_an_agent_s_own_word_is_no_measurement():
-    with CascadeMemory(embedder="hashing", learn="inline", holdout=0.5) as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", ranking=Ranking(holdout=0.5)) as memory:
         _reward(memory, "live", 1.0, source="agent")
         memory.review.propose("q", "s")
         assert memory.report().episodes == 0
@@ -199,14 +199,14 @@ def test_it_says_in_words_what_cannot_be_said():
         assert "coverage is not known" in said
         assert memory.acting(namespace="other").report().episodes == 0
         assert memory.report(everywhere=True).episodes == 1
-    with CascadeMemory(embedder="hashing", holdout=0.5, learn="inline") as memory:
+    with CascadeMemory(embedder="hashing", ranking=Ranking(holdout=0.5), learn="inline") as memory:
         _reward(memory, "live", 1.0)
         assert "no held-out episode has been judged yet" in str(memory.report())
 
 
 @pytest.mark.slow
 def test_calibration_compares_what_was_predicted_of_what_was_shown():
-    report, _ = _stream(0, 300, holdout=0.2)
+    report, _ = _stream(0, 300, ranking=Ranking(holdout=0.2))
     found = report.calibration
     assert found is not None
     assert found.predictions == 300
@@ -227,7 +227,7 @@ def test_coverage_counts_the_solved_episodes_where_a_candidate_had_the_solution(
 
 
 def test_the_shadow_is_compared_and_judged_where_chance_allows():
-    options = {"ranker": "similarity", "shadow": "zero-shot", "holdout": 0.3}
+    options = {"ranker": "similarity", "ranking": Ranking(shadow="zero-shot", holdout=0.3)}
     report, _ = _stream(1, 200, **options)
     assert report.shadow is not None
     assert (report.shadow.policy, report.shadow.same) == ("zero-shot-1", 0)
@@ -237,13 +237,15 @@ def test_the_shadow_is_compared_and_judged_where_chance_allows():
     assert report.holdout.success is not None
     assert report.shadow.value.normalised.estimate == pytest.approx(report.holdout.success.estimate, abs=1e-6)
     assert "its mean reward would have been" in str(report)
-    twin, _ = _stream(1, 40, ranker="similarity", shadow="similarity")
+    twin, _ = _stream(1, 40, ranker="similarity", ranking=Ranking(shadow="similarity"))
     assert twin.shadow is not None
     assert twin.shadow.same == twin.shadow.recalls == 40
 
 
 def test_the_shadow_s_value_says_how_many_episodes_it_comes_from():
-    with CascadeMemory(embedder="hashing", learn="inline", ranker="similarity", shadow="similarity", holdout=0.4) as memory:
+    with CascadeMemory(
+        embedder="hashing", learn="inline", ranker="similarity", ranking=Ranking(shadow="similarity", holdout=0.4)
+    ) as memory:
         memory.add([(f"thing {i}", f"s{i % 2}") for i in range(6)], progress=False)
         for n in range(40):
             recall = memory.recall(f"thing {n % 6}")
@@ -261,7 +263,7 @@ def test_the_shadow_s_value_says_how_many_episodes_it_comes_from():
 
 
 def test_a_report_outlives_the_compaction_of_what_it_speaks_of(on_disk):
-    with on_disk(holdout=0.3, learn="inline", shadow="similarity") as memory:
+    with on_disk(ranking=Ranking(holdout=0.3, shadow="similarity"), learn="inline") as memory:
         memory.add([(f"thing {i}", f"s{i % 2}") for i in range(6)], progress=False)
         for i in range(60):
             memory.reward(memory.recall(f"thing {i % 6} again").episode_id, float(i % 3 > 0), solution=f"s{i % 2}")
@@ -276,7 +278,7 @@ def test_a_report_outlives_the_compaction_of_what_it_speaks_of(on_disk):
 
 
 def test_the_command_and_plain_values(tmp_path, capsys):
-    with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline", holdout=0.5) as memory:
+    with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline", ranking=Ranking(holdout=0.5)) as memory:
         for arm in ("live", "holdout", "live", "holdout"):
             _reward(memory, arm, 1.0)
     folder = str(tmp_path / "memory")

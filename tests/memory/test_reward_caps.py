@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from inside import engine_of
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking, Trust
 from cascade_memory.errors import InvalidInput
 
 
@@ -23,7 +23,7 @@ def rewarded(memory: CascadeMemory, count: int, *, source: str = "user", actor: 
 
 @pytest.fixture
 def memory():
-    with CascadeMemory(embedder="hashing", learn="inline", reward_caps={"user": 3}) as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", trust=Trust(reward_caps={"user": 3})) as memory:
         yield memory
 
 
@@ -106,7 +106,7 @@ def test_the_same_report_again_changes_nothing_and_a_person_may_replace_it(memor
 
 
 def test_processes_count_together(tmp_path: Path):
-    options = {"embedder": "hashing", "learn": "inline", "reward_caps": {"user": 3}}
+    options = {"embedder": "hashing", "learn": "inline", "trust": Trust(reward_caps={"user": 3})}
     for _ in range(3):
         with CascadeMemory(tmp_path / "memory", **options) as memory:
             rewarded(memory, 2)
@@ -116,7 +116,7 @@ def test_processes_count_together(tmp_path: Path):
 
 def test_alarms_are_raised_and_logged_once_and_without_a_word_of_a_task(caplog):
     caplog.set_level(logging.INFO)
-    with CascadeMemory(embedder="hashing", learn="inline", reward_caps={"user": 6}) as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", trust=Trust(reward_caps={"user": 6})) as memory:
         rewarded(memory, 9)
         health = memory.health()
     assert health.ok
@@ -153,17 +153,17 @@ def test_by_default_users_and_agents_are_capped_and_what_the_host_says_is_not(tm
 
 
 def test_the_cap_may_be_nothing_and_no_cap_at_all():
-    with CascadeMemory(embedder="hashing", learn="inline", reward_caps={"user": 0}) as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", trust=Trust(reward_caps={"user": 0})) as memory:
         rewarded(memory, 1)
         assert (memory.stats().cases, memory.stats().unkept["capped"]) == (0, 1)
-    with CascadeMemory(embedder="hashing", learn="off", reward_caps={"user": None}) as memory:
+    with CascadeMemory(embedder="hashing", learn="off", trust=Trust(reward_caps={"user": None})) as memory:
         for number in range(105):
             memory.acting(actor="eve").reward(memory.recall(f"task {number}").episode_id, 0.0, source="user")
         assert memory.stats().unkept["capped"] == 0
 
 
 def test_a_source_that_is_not_named_keeps_its_cap():
-    with CascadeMemory(embedder="hashing", learn="off", reward_caps={"agent": 3}) as memory:
+    with CascadeMemory(embedder="hashing", learn="off", trust=Trust(reward_caps={"agent": 3})) as memory:
         for number in range(101):
             memory.acting(actor="eve").reward(memory.recall(f"task {number}").episode_id, 0.0, source="user")
         assert memory.stats().unkept["capped"] == 1
@@ -172,7 +172,7 @@ def test_a_source_that_is_not_named_keeps_its_cap():
 @pytest.mark.parametrize("caps", [100, ["user"], {"nobody": 1}, {"user": -1}, {"user": 1.5}, {"user": True}])
 def test_other_caps_are_refused(caps):
     with pytest.raises(InvalidInput, match=r"reward_caps|cap of"):
-        CascadeMemory(embedder="hashing", reward_caps=caps)
+        CascadeMemory(embedder="hashing", trust=Trust(reward_caps=caps))
 
 
 def test_counting_uses_its_index_and_nobody_without_an_actor_counts(memory):
@@ -190,7 +190,7 @@ def test_the_word_of_some_sources_teaches_less():
     predicted: dict[str, float] = {}
     records: dict[str, float] = {}
     for source in ("human", "judge", "user"):
-        with CascadeMemory(embedder="hashing", learn="inline", abstain=False) as memory:
+        with CascadeMemory(embedder="hashing", learn="inline", ranking=Ranking(abstain=False)) as memory:
             memory.add([("open the door", "use the key"), ("paint a wall", "use a brush")])
             for _ in range(3):
                 memory.recall("open the door").reward(0.0, source=source)
@@ -202,7 +202,7 @@ def test_the_word_of_some_sources_teaches_less():
 
 
 def test_what_is_beyond_the_cap_takes_nothing_back(tmp_path: Path):
-    with CascadeMemory(tmp_path, embedder="hashing", reward_caps={"user": 1}) as memory:
+    with CascadeMemory(tmp_path, embedder="hashing", trust=Trust(reward_caps={"user": 1})) as memory:
         episode = memory.recall("cool a mug").episode_id
         assert memory.reward(episode, 1.0, solution="fridge")
         memory.acting(actor="u").reward(memory.recall("another").episode_id, 1.0, solution="one", source="user")

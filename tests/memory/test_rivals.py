@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from inside import state_of
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking, Retention
 from cascade_memory.assembly import rankers, resolve_ranker
 from cascade_memory.errors import InvalidInput
 
@@ -43,7 +43,7 @@ def test_the_latest_cases_come_newest_first_whatever_the_task():
 
 
 def test_failures_are_among_the_latest_when_everything_is_retained():
-    with CascadeMemory(embedder="hashing", ranker="latest", k=2, retain_at=0.0, learn="inline") as memory:
+    with CascadeMemory(embedder="hashing", ranker="latest", k=2, retention=Retention(retain_at=0.0), learn="inline") as memory:
         for reward, solution in ((1.0, "right"), (0.0, "wrong")):
             episode = memory.recall("a task").episode_id
             memory.reward(episode, reward, solution=solution, metadata={"reward": reward})
@@ -56,7 +56,7 @@ def test_failures_are_among_the_latest_when_everything_is_retained():
 
 
 def test_zero_shot_shows_nothing_and_writes_everything_down():
-    with CascadeMemory(embedder="hashing", ranker="zero-shot", abstain=False, learn="inline") as memory:
+    with CascadeMemory(embedder="hashing", ranker="zero-shot", ranking=Ranking(abstain=False), learn="inline") as memory:
         memory.add("a task", "a solution")
         recall = memory.recall("a task")
         memory.reward(recall.episode_id, 1.0, solution="another")
@@ -68,7 +68,9 @@ def test_two_similar_cases_share_the_credit_as_asked():
     moved: dict[str, float] = {}
     for credit in ("first", "all"):
         ranker = "neural-linlogucb"
-        with CascadeMemory(embedder="hashing", ranker=ranker, k=2, matcher=None, credit=credit, learn="inline") as memory:
+        with CascadeMemory(
+            embedder="hashing", ranker=ranker, k=2, ranking=Ranking(matcher=None, credit=credit), learn="inline"
+        ) as memory:
             memory.add([("heat the cup", "microwave"), ("heat the big cup", "stove")], progress=False)
             before = [one.value for one in memory.recall("heat a cup").explain().candidates]
             memory.reward(memory.recall("heat a cup").episode_id, 1.0)
@@ -79,7 +81,7 @@ def test_two_similar_cases_share_the_credit_as_asked():
 
 def test_an_unknown_credit_is_refused_with_the_names():
     with pytest.raises(InvalidInput, match='"matched", "all", "first"'):
-        CascadeMemory(embedder="hashing", credit="everybody")  # type: ignore[arg-type]
+        CascadeMemory(embedder="hashing", ranking=Ranking(credit="everybody"))  # type: ignore[arg-type]
 
 
 def test_a_function_may_say_who_is_credited():
@@ -89,7 +91,9 @@ def test_a_function_may_say_who_is_credited():
         asked.append(len(outcome.chosen))
         return outcome.chosen[-1:]
 
-    with CascadeMemory(embedder="hashing", ranker="neural-linlogucb", k=2, credit=last, learn="inline") as memory:
+    with CascadeMemory(
+        embedder="hashing", ranker="neural-linlogucb", k=2, ranking=Ranking(credit=last), learn="inline"
+    ) as memory:
         memory.add([("heat the cup", "microwave"), ("heat the big cup", "stove")], progress=False)
         memory.reward(memory.recall("heat a cup").episode_id, 1.0)
     assert asked
@@ -104,7 +108,7 @@ def test_every_name_resolves():
 @pytest.mark.slow
 @pytest.mark.parametrize("ranker", ["neural-linlogucb", "neural-logucb"])
 def test_where_chance_showed_nothing_no_pair_counts_as_seen(ranker):
-    with CascadeMemory(embedder="hashing", ranker=ranker, learn="inline", explore=0.9) as memory:
+    with CascadeMemory(embedder="hashing", ranker=ranker, learn="inline", ranking=Ranking(explore=0.9)) as memory:
         memory.add([(f"task {i}", f"answer {i}") for i in range(4)], progress=False)
         recalls = [memory.recall(f"task {i % 4}") for i in range(40)]
         shown = sum(bool(recall.cases) for recall in recalls)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from inside import engine_of, state_of
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking
 from cascade_memory.assembly import rankers
 from cascade_memory.assembly.rankers import light, similarity
 from cascade_memory.bandit.light import LightPolicy
@@ -43,24 +43,24 @@ def _policy(memory: CascadeMemory) -> LightPolicy:
 def test_it_never_changes_what_is_returned(ranker):
     with CascadeMemory(embedder="hashing", learn="inline", ranker=ranker) as alone:
         without = _play(alone)
-    with CascadeMemory(embedder="hashing", learn="inline", ranker=ranker, shadow="light") as watched:
+    with CascadeMemory(embedder="hashing", learn="inline", ranker=ranker, ranking=Ranking(shadow="light")) as watched:
         assert _play(watched) == without
 
 
 @pytest.mark.slow
 def test_it_learns_from_what_the_other_one_showed_and_learns_that_again_after_opening(on_disk):
-    with on_disk(ranker="similarity", shadow="light") as memory:
+    with on_disk(ranker="similarity", ranking=Ranking(shadow="light")) as memory:
         _play(memory)
         first = _policy(memory)
         assert first.rewards == 80
         assert not np.allclose(first.head.posterior.mean, rankers.light().policy().head.posterior.mean)
-    with on_disk(ranker="similarity", shadow="light") as memory:
+    with on_disk(ranker="similarity", ranking=Ranking(shadow="light")) as memory:
         np.testing.assert_allclose(_policy(memory).head.posterior.mean, first.head.posterior.mean, atol=1e-6)
         assert _policy(memory).rewards == 80
 
 
 def test_what_is_forgotten_is_forgotten_by_the_shadow_too(ram):
-    with CascadeMemory(embedder="hashing", learn="inline", ranker="similarity", shadow="light") as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", ranker="similarity", ranking=Ranking(shadow="light")) as memory:
         _play(memory, 30)
         memory.forget(everything=True)
         assert _policy(memory).rewards == 0
@@ -68,7 +68,7 @@ def test_what_is_forgotten_is_forgotten_by_the_shadow_too(ram):
 
 
 def test_one_case_that_is_forgotten_leaves_the_shadow_s_opinions_readable():
-    with CascadeMemory(embedder="hashing", learn="inline", ranker="similarity", shadow="light") as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", ranker="similarity", ranking=Ranking(shadow="light")) as memory:
         _play(memory, 30)
         before = len(engine_of(memory).parts.ledger.lessons.history(1, 100, shadow="light-1"))
         (case,) = memory.cases.search("camera").cases
@@ -89,7 +89,7 @@ def test_a_failing_shadow_costs_neither_recall_nor_reward():
 
     ranker = light()
     broken = type(ranker)(name="broken", encoder=ranker.encoder, policy=lambda: Broken(5), features=ranker.features)
-    with CascadeMemory(embedder="hashing", learn="inline", shadow=broken) as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", ranking=Ranking(shadow=broken)) as memory:
         with CascadeMemory(embedder="hashing", learn="inline") as alone:
             assert _play(memory, 20) == _play(alone, 20)
         assert state_of(memory).policy.rewards == 20
@@ -97,7 +97,7 @@ def test_a_failing_shadow_costs_neither_recall_nor_reward():
 
 
 def test_it_costs_a_recall_no_more_than_the_ranker_itself_does():
-    memories = [CascadeMemory(embedder="hashing", learn="inline", shadow=shadow) for shadow in (None, "light")]
+    memories = [CascadeMemory(embedder="hashing", learn="inline", ranking=Ranking(shadow=shadow)) for shadow in (None, "light")]
     spent: list[list[float]] = [[], []]
     for memory in memories:
         memory.add([(task.query, task.solution) for task in tickets(200)], progress=False)
@@ -115,18 +115,18 @@ def test_it_costs_a_recall_no_more_than_the_ranker_itself_does():
 @pytest.mark.parametrize("shadow", ["latest", "some/model"])
 def test_what_cannot_watch_is_refused(shadow):
     with pytest.raises(InvalidInput, match="cannot be a shadow"):
-        CascadeMemory(embedder="hashing", shadow=shadow)
+        CascadeMemory(embedder="hashing", ranking=Ranking(shadow=shadow))
 
 
 def test_two_handles_agree_on_the_shadow(on_disk):
-    on_disk(shadow="similarity")
+    on_disk(ranking=Ranking(shadow="similarity"))
     on_disk()  # takes what there is
     with pytest.raises(InvalidInput, match="shadow='similarity'"):
-        on_disk(shadow=similarity())
+        on_disk(ranking=Ranking(shadow=similarity()))
 
 
 def test_opinions_travel_with_an_export(tmp_path):
-    with CascadeMemory(embedder="hashing", learn="inline", ranker="similarity", shadow="light") as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", ranker="similarity", ranking=Ranking(shadow="light")) as memory:
         _play(memory, 20)
         memory.data.export(tmp_path / "all.jsonl", progress=False)
         lines = (tmp_path / "all.jsonl").read_text().splitlines()

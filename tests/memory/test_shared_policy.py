@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from inside import state_of
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking
 from cascade_memory.assembly.rankers import similarity
 from cascade_memory.errors import InvalidInput
 
@@ -30,7 +30,9 @@ def _live(memory: CascadeMemory, namespace: str, episodes: int, seed: int = 0) -
 
 @pytest.fixture
 def shared(tmp_path: Path):
-    with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline", policy_scope="shared") as memory:
+    with CascadeMemory(
+        tmp_path / "memory", embedder="hashing", learn="inline", ranking=Ranking(policy_scope="shared")
+    ) as memory:
         yield memory
 
 
@@ -84,6 +86,6 @@ def test_forgetting_a_namespace_reaches_the_weights_that_it_shared(tmp_path: Pat
 def test_a_ranker_without_weights_has_nothing_to_share():
     for ranker in ("similarity", "random", similarity()):
         with pytest.raises(InvalidInput, match="share"):
-            CascadeMemory(embedder="hashing", ranker=ranker, policy_scope="shared")
+            CascadeMemory(embedder="hashing", ranker=ranker, ranking=Ranking(policy_scope="shared"))
     with pytest.raises(InvalidInput, match="policy_scope"):
-        CascadeMemory(embedder="hashing", policy_scope="everything")  # type: ignore[arg-type]
+        CascadeMemory(embedder="hashing", ranking=Ranking(policy_scope="everything"))  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from clocks import Clocks
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking, Retention
 from cascade_memory.errors import CascadeError
 
 ROOT = Path(__file__).parents[2]
@@ -37,7 +37,9 @@ EPISODES, CASES = drawn("episode_states.svg"), drawn("case_states.svg")
 @pytest.fixture
 def memory(clocks: Clocks) -> Iterator[CascadeMemory]:
     proposed.clear()
-    with CascadeMemory(embedder="hashing", learn="inline", max_cases=3, ttl=100.0, abstain=False) as memory:
+    with CascadeMemory(
+        embedder="hashing", learn="inline", retention=Retention(max_cases=3, ttl=100.0), ranking=Ranking(abstain=False)
+    ) as memory:
         yield memory
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from inside import engine_of
 
-from cascade_memory import CascadeMemory, Tickets, restore
+from cascade_memory import CascadeMemory, Tickets, Trust, restore
 from cascade_memory.errors import AlreadyRewarded, InvalidInput, TicketRefused, UnknownEpisode
 from cascade_memory.ledger.redeeming import KEY
 
@@ -20,7 +20,7 @@ TASK = "cool some mug"
 
 @pytest.fixture
 def memory():
-    with CascadeMemory(embedder="hashing", learn="inline", tickets=True) as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", trust=Trust(tickets=True)) as memory:
         yield memory
 
 
@@ -109,7 +109,7 @@ def test_the_recall_and_the_session_bring_their_ticket_along(memory):
 
 
 def test_what_the_host_itself_judges_needs_none():
-    with CascadeMemory(embedder="hashing", tickets=True, reward_fn=lambda episode: 1.0) as memory:
+    with CascadeMemory(embedder="hashing", trust=Trust(tickets=True), reward_fn=lambda episode: 1.0) as memory:
         with memory.episode(TASK) as episode:
             episode.solution = "fridge"
         proposed = memory.review.propose("heat some egg", "microwave")
@@ -119,7 +119,7 @@ def test_what_the_host_itself_judges_needs_none():
 
 def test_every_reward_may_need_one():
     everybody = Tickets(sources=("host", "human", "env", "judge", "user", "agent"))
-    with CascadeMemory(embedder="hashing", tickets=everybody) as memory:
+    with CascadeMemory(embedder="hashing", trust=Trust(tickets=everybody)) as memory:
         recall = memory.recall(TASK)
         with pytest.raises(TicketRefused):
             memory.reward(recall.episode_id, 1.0)
@@ -166,13 +166,13 @@ def test_a_ledger_that_makes_no_ticket_does_not_stop_the_agent(memory, monkeypat
 
 
 def test_processes_share_the_key_and_what_was_redeemed(tmp_path: Path):
-    with CascadeMemory(tmp_path / "memory", embedder="hashing", tickets=True) as memory:
+    with CascadeMemory(tmp_path / "memory", embedder="hashing", trust=Trust(tickets=True)) as memory:
         recall = memory.recall(TASK)
         memory.reward(memory.recall("other").episode_id, 1.0)
-    with CascadeMemory(tmp_path / "memory", embedder="hashing", tickets=True) as later:
+    with CascadeMemory(tmp_path / "memory", embedder="hashing", trust=Trust(tickets=True)) as later:
         later.reward(recall.episode_id, 1.0, source="user", ticket=recall.ticket)
     with (
-        CascadeMemory(tmp_path / "memory", embedder="hashing", tickets=True) as still_later,
+        CascadeMemory(tmp_path / "memory", embedder="hashing", trust=Trust(tickets=True)) as still_later,
         pytest.raises(TicketRefused, match="redeemed before"),
     ):
         still_later.reward(recall.episode_id, 0.0, source="user", ticket=recall.ticket, overwrite=True)
@@ -180,7 +180,7 @@ def test_processes_share_the_key_and_what_was_redeemed(tmp_path: Path):
 
 def test_no_copy_takes_a_ticket_of_the_original(tmp_path: Path):
     """What was redeemed after the backup would be redeemed again, for another value, in a memory that was put back."""
-    with CascadeMemory(tmp_path / "memory", embedder="hashing", tickets=True) as memory:
+    with CascadeMemory(tmp_path / "memory", embedder="hashing", trust=Trust(tickets=True)) as memory:
         recall = memory.recall(TASK)
         memory.data.backup(tmp_path / "backup")
         memory.data.export(tmp_path / "all.jsonl")
@@ -189,7 +189,7 @@ def test_no_copy_takes_a_ticket_of_the_original(tmp_path: Path):
     restore(tmp_path / "backup", tmp_path / "memory", replace=True)
     for place in ("memory", "backup"):
         assert not any(key in file.read_bytes() for file in (tmp_path / place).rglob("*") if file.is_file())
-        with CascadeMemory(tmp_path / place, embedder="hashing", tickets=True) as copy:
+        with CascadeMemory(tmp_path / place, embedder="hashing", trust=Trust(tickets=True)) as copy:
             with pytest.raises(TicketRefused, match="not a ticket"):
                 copy.reward(recall.episode_id, 0.0, source="user", ticket=recall.ticket, overwrite=True)
             copy.recall("something new").reward(1.0, source="user")
@@ -218,7 +218,7 @@ def test_a_ticket_is_shown_nowhere(memory, caplog):
 )
 def test_other_settings_are_refused(options, why):
     with pytest.raises(InvalidInput, match=why):
-        CascadeMemory(embedder="hashing", **options)
+        Trust(**options)
 
 
 def test_settings_of_tickets_are_checked():
@@ -229,7 +229,7 @@ def test_settings_of_tickets_are_checked():
 
 
 def test_a_ticket_that_was_redeemed_brings_nothing_new_without_a_word():
-    with CascadeMemory(embedder="hashing", tickets=True) as memory:
+    with CascadeMemory(embedder="hashing", trust=Trust(tickets=True)) as memory:
         recall = memory.recall("cool a mug")
         memory.reward(recall.episode_id, 1.0, source="user", ticket=recall.ticket)
         memory.reward(recall.episode_id, 1.0, source="user", ticket=recall.ticket)

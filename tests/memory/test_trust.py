@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from inside import engine_of
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking, Trust
 
 TASK = "cool some mug"
 
 
 @pytest.fixture
 def memory():
-    with CascadeMemory(embedder="hashing", learn="inline", abstain=False) as opened:
+    with CascadeMemory(embedder="hashing", learn="inline", ranking=Ranking(abstain=False)) as opened:
         yield opened
 
 
@@ -47,7 +47,7 @@ def test_a_person_raises_trust_by_adding_the_same(memory: CascadeMemory):
 
 
 def test_the_memory_s_own_least_trust_holds_for_every_recall():
-    with CascadeMemory(embedder="hashing", learn="inline", min_trust="judge") as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", trust=Trust(min_trust="judge")) as memory:
         case_id = memory.add(TASK, "acid", source="user")
         assert memory.recall(TASK).cases == memory.cases.search(TASK, k=5).cases == ()
         with memory.episode(TASK) as session:
@@ -57,7 +57,7 @@ def test_the_memory_s_own_least_trust_holds_for_every_recall():
 
 @pytest.mark.parametrize("ranker", ["light", "latest", "similarity", "zero-shot"])
 def test_a_crowd_of_untrusted_cases_hides_no_trusted_one(ranker: str):
-    with CascadeMemory(embedder="hashing", learn="inline", abstain=False, ranker=ranker, k=1) as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", ranking=Ranking(abstain=False), ranker=ranker, k=1) as memory:
         honest = memory.acting(actor="ann").add(f"{TASK} in the kitchen of the house by the sea", "fridge", metadata={"n": 1})
         crowd = [(f"{TASK} {i}", f"acid {i}", {"n": 1}) for i in range(400)]
         memory.acting(actor="mallory").add(crowd, source="user", progress=False)
@@ -88,7 +88,7 @@ def test_neither_trust_nor_actors_need_another_statement(memory: CascadeMemory):
 
 
 def test_cases_that_may_not_be_shown_leave_their_places_to_others():
-    with CascadeMemory(embedder="hashing", learn="inline", candidates=4) as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", ranking=Ranking(candidates=4)) as memory:
         memory.add([(f"{TASK} {i}", "pour acid over it") for i in range(3)], source="agent", progress=False)
         memory.add([(f"{TASK} with a spot {i}", "fridge") for i in range(9)], progress=False)
         considered = memory.recall(TASK, min_trust="human").explain().candidates

@@ -14,7 +14,7 @@ import pytest
 from inside import engine_of, state_of
 from poisoned import HONEST, POISONER, play
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Retention
 from cascade_memory.domain.provenance import Wanted
 from cascade_memory.errors import InvalidInput, UnknownCase
 from cascade_memory.ledger import forgetting
@@ -32,7 +32,7 @@ def _live(memory: CascadeMemory, actor: str, n: int, start: int = 0) -> list[str
 
 @pytest.mark.slow
 def test_a_flood_is_undone_and_what_it_displaced_is_back(on_disk: Callable[..., CascadeMemory]):
-    memory = on_disk(max_cases=40)
+    memory = on_disk(retention=Retention(max_cases=40))
     _live(memory, HONEST, 40)
     before = {case.id for case in memory.cases.all()}
     _live(memory, POISONER, 120)
@@ -60,7 +60,7 @@ def test_a_flood_is_undone_and_what_it_displaced_is_back(on_disk: Callable[..., 
 
 
 def test_what_had_to_make_room_can_be_seen_and_brought_back(ram: CascadeMemory):
-    with CascadeMemory(embedder="hashing", learn="inline", max_cases=10) as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", retention=Retention(max_cases=10)) as memory:
         _live(memory, HONEST, 25)
         evicted = memory.cases.expired(why="evicted")
         assert (len(evicted), {one.why for one in evicted}, memory.cases.expired()) == (10, {"evicted"}, [])
@@ -142,7 +142,7 @@ _OTHER = textwrap.dedent(
     elif sys.argv[2] == "within":
         good = undoing.Undoing.make_good
         undoing.Undoing.make_good = lambda *all: die(good(*all))
-    with CascadeMemory(sys.argv[1], embedder="hashing", learn="inline", max_cases=40) as memory:
+    with CascadeMemory(sys.argv[1], embedder="hashing", learn="inline", retention=Retention(max_cases=40)) as memory:
         print(len(memory.forget(by_actor="mallory").brought_back))
     """
 )
@@ -155,7 +155,7 @@ def _undone_elsewhere(folder: Path, when: str) -> subprocess.CompletedProcess[st
 
 @pytest.mark.slow
 def test_after_a_kill_nothing_or_all_is_undone_and_others_follow(on_disk: Callable[..., CascadeMemory], tmp_path: Path):
-    memory = on_disk(max_cases=40)
+    memory = on_disk(retention=Retention(max_cases=40))
     _live(memory, HONEST, 40)
     before = {case.id for case in memory.cases.all()}
     _live(memory, POISONER, 60)
@@ -226,11 +226,13 @@ def test_success_after_an_undo_is_that_of_a_memory_that_never_knew_the_poisoner(
 
 
 def test_nothing_is_brought_back_where_there_is_no_room_any_more(tmp_path: Path):
-    with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline", max_cases=20) as memory:
+    with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline", retention=Retention(max_cases=20)) as memory:
         _live(memory, POISONER, 2)
         _live(memory, HONEST, 40)
         there = {case.id for case in memory.cases.all() if case.actor == HONEST}
-    with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline", max_cases=len(there) - 1) as memory:
+    with CascadeMemory(
+        tmp_path / "memory", embedder="hashing", learn="inline", retention=Retention(max_cases=len(there) - 1)
+    ) as memory:
         receipt = memory.forget(by_actor=POISONER)
         assert (receipt.episodes, receipt.brought_back) == (2, ())
         assert {case.id for case in memory.cases.all()} <= there

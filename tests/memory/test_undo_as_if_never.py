@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 from inside import verb_of
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Retention
 from cascade_memory.errors import CascadeError
 
 BAD = "mallory"
@@ -79,7 +79,7 @@ def do(memory: CascadeMemory, deed: Deed, episodes: list[str], number: int) -> N
 def lived(seed: int, *, poisoned: bool) -> Any:
     """Return what is left, and which honest calls were refused: these are others where the source had a say."""
     episodes, refused = list[str](), list[int]()
-    with CascadeMemory(embedder="hashing", learn="inline", retain_at=0.5) as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", retention=Retention(retain_at=0.5)) as memory:
         for number, deed in enumerate(deeds(seed)):
             if deed.actor != BAD:
                 try:

@@ -10,7 +10,7 @@ import pytest
 from decided import TASK, latest, shown
 from inside import engine_of
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Retention
 from cascade_memory.engine import mirror_projection
 from cascade_memory.errors import CascadeError, UndoRefused
 
@@ -56,7 +56,9 @@ def test_a_host_that_repeats_its_reward_does_not_show_a_hidden_case_again(memory
 
 
 def test_a_report_that_was_stored_at_once_and_hidden_stays_hidden_when_it_is_confirmed():
-    with CascadeMemory(embedder="hashing", learn="inline", retain_from=("agent", "host", "human")) as memory:
+    with CascadeMemory(
+        embedder="hashing", learn="inline", retention=Retention(retain_from=("agent", "host", "human"))
+    ) as memory:
         episode_id, case_id = solved(memory, source="agent")
         memory.acting(actor="ann").cases.hide(case_id)
         (waiting,) = memory.review.to_judge()

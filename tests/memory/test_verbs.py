@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from inside import engine_of, state_of
 
-from cascade_memory import CascadeMemory, Episode, Step, Trajectory, rewards
+from cascade_memory import CascadeMemory, Episode, Ranking, Retention, Step, Trajectory, rewards
 from cascade_memory.errors import InvalidInput
 
 
@@ -44,7 +44,7 @@ def test_a_failure_is_not_retained(ram: CascadeMemory):
 
 
 def test_retain_at_lowers_the_bar():
-    with CascadeMemory(embedder="hashing", retain_at=0.5) as memory:
+    with CascadeMemory(embedder="hashing", retention=Retention(retain_at=0.5)) as memory:
         assert memory.reward(memory.recall("q").episode_id, 0.5, solution="s") is not None
 
 
@@ -57,7 +57,7 @@ def test_an_agent_s_own_report_is_kept_but_neither_retained_nor_learned_from(ram
     assert ram.reward(ram.recall("q").episode_id, 1.0, solution="s", source="agent") is None
     assert ram.stats().rewards == 1
     assert state_of(ram).policy.rewards == 0
-    trusting = CascadeMemory(embedder="hashing", retain_from=("agent",))
+    trusting = CascadeMemory(embedder="hashing", retention=Retention(retain_from=("agent",)))
     assert trusting.reward(trusting.recall("q").episode_id, 1.0, solution="s", source="agent") is not None
     trusting.close()
 
@@ -96,7 +96,7 @@ def test_overwriting_a_reward_takes_its_case_back(ram: CascadeMemory):
 
 
 def test_k_returns_the_best_k_and_never_one_case_twice():
-    with CascadeMemory(embedder="hashing", abstain=False) as memory:
+    with CascadeMemory(embedder="hashing", ranking=Ranking(abstain=False)) as memory:
         memory.add([(f"heat cup {i}", f"s{i}") for i in range(5)])
         for k in (1, 3, 5, 40):
             cases = memory.recall("heat cup", k=k).cases
@@ -192,7 +192,7 @@ def test_after_forgetting_the_ranker_is_what_it_would_be_without_what_was_forgot
             recall = memory.recall(f"task {i % 5} of kind {i % 3}")
             memory.reward(recall.episode_id, float(i % 4 != 0), solution=f"s{i % 3}")
 
-    with CascadeMemory(embedder="hashing", learn="inline", abstain=False) as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", ranking=Ranking(abstain=False)) as memory:
         teach(memory, list(range(40)))
         memory.recall("secret plan")
         (secret,) = [one.id for one in memory.episodes.pending()]

@@ -10,7 +10,7 @@ import pytest
 from inside import engine_of
 from warned import CALL, MISTAKE, OTHER, TASK, about_to, fail, mistaken
 
-from cascade_memory import CascadeMemory, Step, WarningOptions
+from cascade_memory import CascadeMemory, Ranking, Retention, Step, WarningOptions
 from cascade_memory.cycle.advising import advice_text
 from cascade_memory.domain.transcript import is_rendered
 from cascade_memory.errors import InvalidInput, StoreBusy, UnknownWarning
@@ -148,7 +148,7 @@ def test_the_nearest_task_is_warned_of_first(memory: CascadeMemory):
 
 
 def test_held_out_episodes_are_not_warned():
-    with CascadeMemory(embedder="hashing", learn="inline", holdout=0.99) as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", ranking=Ranking(holdout=0.99)) as memory:
         fail(memory)
         arms = [memory.recall(TASK) for _ in range(20)]
         assert all(memory.warnings.check(recall.episode_id, **CALL) is None for recall in arms if recall.arm == "holdout")
@@ -370,7 +370,7 @@ def test_a_verdict_that_comes_back_brings_it_back(memory: CascadeMemory):
 
 
 def test_it_expires_with_the_memory_s_ttl():
-    with CascadeMemory(embedder="hashing", learn="inline", ttl=1_000.0) as memory:
+    with CascadeMemory(embedder="hashing", learn="inline", retention=Retention(ttl=1_000.0)) as memory:
         fail(memory)
         assert about_to(memory) is not None
         engine_of(memory).oldest = lambda: 2e10  # type: ignore[method-assign] - much later

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from invented_secrets import Invented
 
-from cascade_memory import CascadeMemory, Step, Trajectory
+from cascade_memory import CascadeMemory, Retention, Step, Trajectory
 from cascade_memory.cli import main
 
 TOKEN, WORD = "gh" + "p_" + Invented(41).of(36), Invented(42).of(14)
@@ -17,7 +17,7 @@ TOKEN, WORD = "gh" + "p_" + Invented(41).of(36), Invented(42).of(14)
 
 def filled(url: str) -> dict[tuple[str, str], str | None]:
     """Fill a database as an older version would have; return what should be found: (kind, where) -> id."""
-    with CascadeMemory(url, embedder="hashing", learn="inline", redact=False, ttl=3.0) as memory:
+    with CascadeMemory(url, embedder="hashing", learn="inline", redact=False, retention=Retention(ttl=3.0)) as memory:
         aside = memory.add(f"old {TOKEN}", f"password={WORD}")
         time.sleep(3.1)  # it is kept for as long again
         memory.recall("anything")

@@ -19,7 +19,7 @@ from failed_once import check_once, fail_once
 from inside import engine_of
 from learned_folder import sql
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking
 from cascade_memory.assembly.move import move
 from cascade_memory.cli import main
 from cascade_memory.domain.patience import patience
@@ -54,7 +54,7 @@ METADATA = {
 
 def lived_in(folder: Path) -> None:
     """Fill a folder with everything that a ledger can hold."""
-    with CascadeMemory(folder, embedder="hashing", learn="inline", shadow="similarity") as memory:
+    with CascadeMemory(folder, embedder="hashing", learn="inline", ranking=Ranking(shadow="similarity")) as memory:
         memory.add([("a task with everything", "line\n\t'quoted' \\ and 🎉", dict(METADATA)), ("x" * 50_000, "y" * 300_000)])
         memory.add([("a task with everything", "line\n\t'quoted' \\ and 🎉", {"again": 1})], source="human")
         for i in range(40):

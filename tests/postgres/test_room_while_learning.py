@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from cascade_memory import CascadeMemory, Ranker
+from cascade_memory import CascadeMemory, Ranker, Retention
 from cascade_memory.bandit.uniform import UniformPolicy
 from cascade_memory.encoders import CosineEncoder
 from cascade_memory.ports import Feedback
@@ -22,7 +22,7 @@ def test_room_is_made_while_a_long_training_goes_on(new_database: Callable[[], s
             super().update(feedback)
 
     slow = Ranker(name="slow", encoder=lambda dimension, lookup: CosineEncoder(), policy=Slow)
-    with CascadeMemory(new_database(), embedder="hashing", ranker=slow, max_cases=5) as memory:
+    with CascadeMemory(new_database(), embedder="hashing", ranker=slow, retention=Retention(max_cases=5)) as memory:
         memory.reward(memory.recall("the first task").episode_id, 1.0, solution="the first solution")
         assert learning.wait(30)
         for i in range(12):

@@ -16,7 +16,7 @@ from cluster import Cluster
 from cluster import cluster as running
 from inside import engine_of
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Retention
 from cascade_memory.errors import StoreError
 
 
@@ -66,7 +66,9 @@ def test_the_lease_of_whoever_feeds_chroma_is_in_its_health(server: Cluster):
 
 
 def test_a_memory_that_holds_leases_can_be_closed_while_the_server_is_away(server: Cluster):
-    memory = CascadeMemory(server.new_database(), embedder="hashing", chroma="http://127.0.0.1:9", max_cases=2)
+    memory = CascadeMemory(
+        server.new_database(), embedder="hashing", chroma="http://127.0.0.1:9", retention=Retention(max_cases=2)
+    )
     for i in range(6):
         memory.add(f"task {i}", f"solution {i}")
     assert memory.health().leases

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import psycopg
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Retention
 from cascade_memory.ledger.postgres import shape, steps
 
 _BY_WHOM = ("episode", "outcome", "addition", "cases")
@@ -39,7 +39,7 @@ PostgresLedger(sys.argv[1]).close()
 
 def _of_version_6(url: str) -> dict[str, str]:
     """Fill a database, and make of it what version 6 wrote; return the ids of its cases by source."""
-    with CascadeMemory(url, embedder="hashing", learn="inline", ttl=10**6) as memory:
+    with CascadeMemory(url, embedder="hashing", learn="inline", retention=Retention(ttl=10**6)) as memory:
         ids = {source: memory.add(f"task of {source}", "s", source=source) for source in ("agent", "judge", "host", "human")}
         memory.recall("task of human", k=1).reward(1.0, solution="t")
     with psycopg.connect(url, autocommit=True) as connection:

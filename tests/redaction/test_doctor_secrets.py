@@ -12,7 +12,7 @@ import pytest
 from clocks import Clocks
 from invented_secrets import Invented
 
-from cascade_memory import CascadeMemory, Step, Trajectory
+from cascade_memory import CascadeMemory, Retention, Step, Trajectory
 from cascade_memory.cli import main
 from cascade_memory.domain.actions import COUNTED
 from cascade_memory.errors import InvalidInput
@@ -66,7 +66,7 @@ def test_every_place_is_named_and_no_secret_is(tmp_path: Path):
 
 
 def test_cases_that_were_set_aside_are_looked_at_too(clocks: Clocks):
-    with opened(None, redact=False, ttl=10.0) as memory:
+    with opened(None, redact=False, retention=Retention(ttl=10.0)) as memory:
         case_id = memory.add(f"use {TOKEN}", f"password={WORD}")
         clocks.pass_for(memory, 11.0)
         memory.recall("anything")
@@ -127,7 +127,7 @@ def test_the_names_of_counts_are_looked_at_and_none_of_somebody_else_comes_in(tm
 
 
 def test_every_name_of_a_count_that_is_written_may_be_imported():
-    with opened(None, max_cases=6) as memory:
+    with opened(None, retention=Retention(max_cases=6)) as memory:
         for number in range(8):
             memory.reward(memory.acting(actor="ann").recall(f"task {number}").episode_id, 1.0, solution=f"solution {number}")
         memory.cases.bring_back(memory.cases.expired(why="evicted")[-1].id)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from planted_secrets import ALL, EVERY, found_below, found_in, nothing_is_said
 
-from cascade_memory import CascadeMemory, Step, Trajectory
+from cascade_memory import CascadeMemory, Retention, Step, Trajectory
 from cascade_memory.errors import CascadeError, InvalidInput
 
 
@@ -123,7 +123,7 @@ def _named(write: Write) -> str:
 def test_no_byte_of_a_secret_is_in_any_file(write: Write, tmp_path: Path):
     judge = lambda episode: 1.0 if "Abc" not in str(episode.solution) else None  # noqa: E731
     with CascadeMemory(
-        tmp_path / "memory", embedder="hashing", learn="inline", reward_fn=judge, case_text=_with_solution
+        tmp_path / "memory", embedder="hashing", learn="inline", reward_fn=judge, retention=Retention(case_text=_with_solution)
     ) as memory:
         write(memory)
         memory.sync()

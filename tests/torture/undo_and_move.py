@@ -28,7 +28,7 @@ import chromadb  # noqa: F401 - before the forks, which then need not
 from forks import Child, finished, left_behind, say
 from poisoned import HONEST, POISONER
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Retention
 from cascade_memory.assembly.move import move
 from cascade_memory.engine.mirror_mark import CHANGED
 from cascade_memory.errors import CascadeError
@@ -41,7 +41,7 @@ State = list[Any]
 
 
 def _memory(place: str) -> CascadeMemory:
-    return CascadeMemory(place, max_cases=_CAPACITY, **_OPTIONS)
+    return CascadeMemory(place, retention=Retention(max_cases=_CAPACITY), **_OPTIONS)
 
 
 def fill(place: str, pipe: int) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Trust
 from cascade_memory.domain import OFF, Vigilance
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.attacks.actors import ACTORS, Attackers
@@ -78,7 +78,7 @@ def _memory(run: Run, stream: Attacked) -> Memory:
     if options is None:
         raise InvalidInput(f"{run.method!r} has no memory to attack")
     vigilance = LAYERS[run.layers or "all"]
-    return CascadeMemory(embedder=stream.embedder, learn="inline", deadline=None, vigilance=vigilance, **options)
+    return CascadeMemory(embedder=stream.embedder, learn="inline", deadline=None, trust=Trust(vigilance=vigilance), **options)
 
 
 class _Game:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking, Retention
 from cascade_memory.assembly import rankers
 from cascade_memory.bandit import UpperConfidence
 from cascade_memory.domain import CaseText
@@ -17,12 +18,16 @@ from cascade_memory.evaluation.bench.on_reranker import RERANKED
 from cascade_memory.memory import Memory
 from cascade_memory.ports import Embedder
 
-_ALWAYS = {"abstain": False}
+_ALWAYS = {"ranking": Ranking(abstain=False)}
 
 # The options of CascadeMemory for each method. The rivals always show a case and use alpha = 0.1, as in the paper.
 METHODS: dict[str, dict[str, Any] | None] = {
     "zero-shot": None,
-    "ICRL": {"ranker": "latest", "retain_at": 0.0, **_ALWAYS},  # the last trial, a failure as well; k trials on demand
+    "ICRL": {
+        "ranker": "latest",
+        "retention": Retention(retain_at=0.0),
+        **_ALWAYS,
+    },  # the last trial, a failure as well; k trials on demand
     "ICRLPlus": {"ranker": "latest", **_ALWAYS},
     "random": {"ranker": "random", **_ALWAYS},
     "similarity": {"ranker": "similarity", **_ALWAYS},
@@ -36,7 +41,7 @@ METHODS: dict[str, dict[str, Any] | None] = {
     "CASCADE, k = 2": {"k": 2},
     "CASCADE, k = 4": {"k": 4},
     "CASCADE without exploration": {"ranker": rankers.light(exploration=UpperConfidence(alpha=0.0))},
-    "CASCADE without hindsight": {"matcher": None},
+    "CASCADE without hindsight": {"ranking": Ranking(matcher=None)},
     "CASCADE untrained": {"ranker": rankers.untrained(), **_ALWAYS},  # the initial state of "CASCADE, always a case"
 }
 QUICK = ("zero-shot", "random", "similarity", "CASCADE, always a case", "CASCADE")
@@ -120,7 +125,8 @@ def open_memory(
     if options is None:
         return None
     # No deadline: the results must not depend on how busy the machine is.
-    return CascadeMemory(embedder=embedder, learn="inline", deadline=None, case_text=case_text, **options)
+    retention = replace(options.get("retention", Retention()), case_text=case_text)
+    return CascadeMemory(embedder=embedder, learn="inline", deadline=None, **{**options, "retention": retention})
 
 
 def _with(method: str, parameters: Mapping[str, float], ranker: str) -> dict[str, Any] | None:

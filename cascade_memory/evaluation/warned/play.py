@@ -11,7 +11,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from cascade_memory import CascadeMemory, FailureWarning, Trajectory
+from cascade_memory import CascadeMemory, FailureWarning, Retention, Trajectory
 from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.evaluation.bench.plan import ALONE_REUSE, Run
 from cascade_memory.evaluation.bench.stage import Folders
@@ -31,7 +31,9 @@ def memory_of(arm: Arm, embedder: Embedder) -> Memory:
     """
     retain_at = 0.0 if arm.among_cases else 1.0
     warnings = arm.shown > 0 or arm.at_the_action
-    return CascadeMemory(embedder=embedder, learn="inline", deadline=None, warnings=warnings, retain_at=retain_at)
+    return CascadeMemory(
+        embedder=embedder, learn="inline", deadline=None, warnings=warnings, retention=Retention(retain_at=retain_at)
+    )
 
 
 def listener_of(

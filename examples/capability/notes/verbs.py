@@ -37,7 +37,7 @@ class Notes(Capable):
     They go with their case, also when its answer is corrected. One that expires or makes room brings them back with it.
 
     >>> from cascade_memory import CascadeMemory
-    >>> memory = CascadeMemory(embedder="hashing", actor="ann")
+    >>> memory = CascadeMemory(embedder="hashing").acting(actor="ann")
     >>> case = memory.add("the printer jams", "pull the tray")
     >>> note = memory.notes.pin(case, "only for the old printer")
     >>> [(one.text, one.actor) for one in memory.notes.of(case)]
