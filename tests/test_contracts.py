@@ -20,8 +20,8 @@ from cascade_memory.encoders.light import LightEncoder
 from cascade_memory.encoders.matchers import EmbeddingMatcher, ExactMatcher, FunctionMatcher
 from cascade_memory.encoders.recency import RecencyEncoder
 from cascade_memory.ledger import running
+from cascade_memory.ledger.core import Ledger
 from cascade_memory.ledger.sqlite import SQLiteLedger
-from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.pair_encoder import Candidates
 from cascade_memory.stores.chroma import ChromaFolder
 from cascade_memory.stores.index import TieredIndex

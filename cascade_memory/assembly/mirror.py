@@ -8,14 +8,17 @@ import sys
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.ports.case_mirror import CaseMirror
-from cascade_memory.ports.ledger import Ledger
 from cascade_memory.stores.chroma import unfinished
 from cascade_memory.stores.folder_files import remove
+
+if TYPE_CHECKING:
+    from cascade_memory.ledger.core import Ledger
 
 # With "-m", a file in the working directory could replace a module. With "-c", imports use the parent's sys.path.
 _PROGRAM = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from cascade_memory.assembly.folder import Folder
 from cascade_memory.assembly.settings import Settings
@@ -14,7 +14,9 @@ from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.parts import Parts
 from cascade_memory.errors import InvalidInput, MissingExtra
 from cascade_memory.lazy import load
-from cascade_memory.ports.ledger import Ledger
+
+if TYPE_CHECKING:
+    from cascade_memory.ledger.core import Ledger
 
 _ONE_SLASH = re.compile(r"\s*postgres(ql)?:(?!//)", re.IGNORECASE)
 _URL = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.-]+)://")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from cascade_memory.domain.records import Change
-from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.policy import Feedback, Policy
+
+if TYPE_CHECKING:
+    from cascade_memory.ledger.core import Ledger
 
 WINDOW = 2048  # outcomes from which a policy is rebuilt: bounded, however long the history is
 

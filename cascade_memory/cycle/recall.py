@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.ports.case_index import CaseIndex
-from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.pair_encoder import Candidates, Query
+
+if TYPE_CHECKING:
+    from cascade_memory.ledger.core import Ledger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

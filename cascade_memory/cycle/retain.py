@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,9 @@ from cascade_memory.domain.records import CaseRecords, NewCase, Unkept, Unsettle
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.trust import NOBODY, ByWhom
 from cascade_memory.domain.validation import check_query
-from cascade_memory.ports.ledger import Ledger
+
+if TYPE_CHECKING:
+    from cascade_memory.ledger.core import Ledger
 
 _SLACK = 0.05  # share of the limit that is cleared at once: rating all cases for each new one costs too much
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.records import Unsettled
 from cascade_memory.domain.trajectory import Solution
-from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.solution_matcher import SolutionMatcher
+
+if TYPE_CHECKING:
+    from cascade_memory.ledger.core import Ledger
 
 
 def hindsight(

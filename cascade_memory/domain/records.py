@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -302,3 +302,40 @@ CASE_ADDED, CASE_REMOVED, EVICTED, EXPIRED, RETOLD, SETTLED = CHANGES[:6]
 WITHDRAWN, CLOSED, FORGOTTEN, PURGED, HIDDEN, UNHIDDEN, DECIDED = CHANGES[6:]
 TOOK_BACK = (CASE_REMOVED, WITHDRAWN, FORGOTTEN)
 GONE = (CASE_REMOVED, EVICTED, EXPIRED)  # a case was removed, for any reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StoredRecall:
+    """One recall as it is stored; the arrays are those of ``RecallRecord``."""
+
+    at: float
+    query: str
+    k: int
+    policy: str
+    version: int
+    shown: bool
+    baseline: float
+    forgot: bool
+    candidates: NDArray[np.int64]
+    chosen: NDArray[np.int64]
+    numbers: NDArray[np.float32]
+    features: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Testimony:
+    """An outcome, read as what its reporter says about the cases that one recall found.
+
+    ``reporter`` is the actor who reported it; None stands for a person, or for the host itself. ``recall`` is the recall's key.
+    ``predicted`` is the success that was expected of the shown cases, nan if none were shown.
+    """
+
+    outcome: int
+    recall: int
+    reporter: str | None
+    reward: float
+    predicted: float
+    cases: NDArray[np.int64]
+    chosen: NDArray[np.int64]
+    shown: bool
+    agreement: NDArray[np.floating[Any]] | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,9 @@ from numpy.typing import NDArray
 from cascade_memory.domain.case import Case
 from cascade_memory.errors import EmbedderFailed, EncoderMismatch, InvalidInput, MissingExtra, StoreCorrupt, StoreError
 from cascade_memory.ports.embedder import Embedder, noted
-from cascade_memory.ports.ledger import Ledger
+
+if TYPE_CHECKING:
+    from cascade_memory.ledger.core import Ledger
 
 _META = "embedder"
 _SAMPLE = 16  # this many of the newest cases, and as many of all cases

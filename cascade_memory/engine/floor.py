@@ -6,6 +6,7 @@ import base64
 import binascii
 import hashlib
 import threading
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +15,12 @@ from cascade_memory.encoders.unrelated import TEXTS, Unrelated
 from cascade_memory.engine.embedding import embed_with
 from cascade_memory.errors import CascadeError
 from cascade_memory.ports.embedder import Embedder
-from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.pair_encoder import Candidates, Query
 from cascade_memory.ports.policy import Floats
 from cascade_memory.redaction.saying import log_of
+
+if TYPE_CHECKING:
+    from cascade_memory.ledger.core import Ledger
 
 _TEXTS = hashlib.blake2b("\n".join(TEXTS).encode(), digest_size=4).hexdigest()  # other texts have other vectors
 _log = log_of(__name__)

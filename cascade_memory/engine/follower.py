@@ -6,13 +6,15 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Generator, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from cascade_memory.domain.interruptible import interruptible, take
 from cascade_memory.domain.patience import seconds_left
 from cascade_memory.domain.records import Change
 from cascade_memory.errors import CascadeError
-from cascade_memory.ports.ledger import Ledger
+
+if TYPE_CHECKING:
+    from cascade_memory.ledger.core import Ledger
 
 _LINES = 10_000  # of the log, read at once
 

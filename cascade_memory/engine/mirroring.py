@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.case import Case
 from cascade_memory.ports.case_mirror import CaseMirror
-from cascade_memory.ports.ledger import Ledger
+
+if TYPE_CHECKING:
+    from cascade_memory.ledger.core import Ledger
 
 
 def put(mirror: CaseMirror, rows: Sequence[tuple[Case, NDArray[np.float32]]]) -> None:

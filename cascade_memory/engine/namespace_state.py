@@ -7,6 +7,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from cascade_memory.cycle.learn import WINDOW
 from cascade_memory.cycle.retain import surplus
@@ -19,10 +20,12 @@ from cascade_memory.learning.learner import Learner
 from cascade_memory.learning.ranker import Ranker
 from cascade_memory.learning.shadow import Shadow
 from cascade_memory.learning.standings import Standings
-from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.pair_encoder import Candidates, PairEncoder
 from cascade_memory.ports.policy import Policy
 from cascade_memory.redaction.saying import log_of
+
+if TYPE_CHECKING:
+    from cascade_memory.ledger.core import Ledger
 
 _SCAN = 4_096  # cases read at once
 _EVICTED_AT_ONCE = 200  # per transaction

@@ -10,7 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from cascade_memory.domain.asker import Askers, askers
 from cascade_memory.domain.patience import patience, seconds_left
@@ -25,7 +25,9 @@ from cascade_memory.errors import (
     StoreReplaced,
     UnknownEpisode,
 )
-from cascade_memory.ports.ledger import Ledger
+
+if TYPE_CHECKING:
+    from cascade_memory.ledger.core import Ledger
 
 _MISUSE = (EpisodeClosed, InvalidInput, UnknownEpisode, MemoryForked, StoreReplaced, EncoderMismatch)
 MOST_LATE = 256  # the greatest number of queued recalls; with more, a recall is not written down

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from cascade_memory.domain.signed import Signed, Times, read, sign
-from cascade_memory.ports.ledger_facts import Facts
+
+if TYPE_CHECKING:
+    from cascade_memory.ledger.core import SQLFacts
 
 
 class Signing:
     """Makes tokens that every process with this ledger can check. The key is read at the first use, and is shown nowhere."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: SQLFacts) -> None:
         self._facts = facts
         self._known: str | None = None
 

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,9 @@ from cascade_memory.domain.failure_warning import Blame, Failure, Tally, Warning
 from cascade_memory.domain.records import Change
 from cascade_memory.domain.trajectory import Step
 from cascade_memory.learning.warning_value import MOST, WarningValue
-from cascade_memory.ports.ledger import Ledger
+
+if TYPE_CHECKING:
+    from cascade_memory.ledger.core import Ledger
 
 T = TypeVar("T")
 _PAGE = 1_000

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -17,9 +17,11 @@ from cascade_memory.cycle.learn import learn
 from cascade_memory.domain.records import Change
 from cascade_memory.learning.ledger_pair_encoder import LedgerPairEncoder, chosen_refs
 from cascade_memory.learning.ranker import Ranker
-from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.pair_encoder import Candidates, PairEncoder, TrainableEncoder
 from cascade_memory.ports.policy import Feedback, Floats, Policy, State
+
+if TYPE_CHECKING:
+    from cascade_memory.ledger.core import Ledger
 
 _HISTORY_AT_ONCE = 64  # outcomes that are learned again between two looks at what is new
 

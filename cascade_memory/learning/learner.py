@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from cascade_memory.cycle.learn import WINDOW, needs_rebuild
 from cascade_memory.domain.display import counted
@@ -13,12 +14,14 @@ from cascade_memory.learning.columns import columns_of
 from cascade_memory.learning.ranker import Ranker
 from cascade_memory.learning.standings import Standings
 from cascade_memory.learning.trainer import trainer_for
-from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.lock import Lease
 from cascade_memory.ports.pair_encoder import Candidates, PairEncoder
 from cascade_memory.ports.policy import Choice, Feedback, Policy, Slate
 from cascade_memory.ports.snapshots import Snapshot, Snapshots
 from cascade_memory.redaction.saying import log_of
+
+if TYPE_CHECKING:
+    from cascade_memory.ledger.core import Ledger
 
 _SNAPSHOT_EVERY = 256  # outcomes
 _WORTH_SAVING = 16  # outcomes; learning fewer again from the ledger takes about as long as reading a snapshot

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cascade_memory.bandit.neural_bandit import Lesson, Ref
-from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.pair_encoder import Pair, TrainableEncoder
 from cascade_memory.ports.policy import Feedback, Floats
+
+if TYPE_CHECKING:
+    from cascade_memory.ledger.core import Ledger
 
 
 class LedgerPairEncoder:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,9 +12,11 @@ from cascade_memory.cycle.learn import WINDOW, needs_rebuild
 from cascade_memory.cycle.recall import Recalled
 from cascade_memory.domain.records import Change, Opinion
 from cascade_memory.learning.ranker import Ranker
-from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.pair_encoder import Candidates, PairEncoder, Query
 from cascade_memory.ports.policy import Choice, Slate
+
+if TYPE_CHECKING:
+    from cascade_memory.ledger.core import Ledger
 
 _NONE = np.zeros(0, np.float32)
 

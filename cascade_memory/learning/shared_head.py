@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from cascade_memory.cycle.learn import needs_rebuild
 from cascade_memory.domain.calculating import calculating
 from cascade_memory.domain.records import Change
 from cascade_memory.learning.columns import Columns
 from cascade_memory.learning.ranker import Shared
-from cascade_memory.ports.ledger import Ledger
+
+if TYPE_CHECKING:
+    from cascade_memory.ledger.core import Ledger
 
 _WINDOW = 1_024  # outcomes of all namespaces from which a rebuild learns the weights
 

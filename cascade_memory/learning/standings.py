@@ -9,6 +9,7 @@ import hashlib
 import itertools
 import threading
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +17,12 @@ from numpy.typing import NDArray
 from cascade_memory.bandit.heard import TRUSTED, Heard
 from cascade_memory.bandit.source_records import SourceRecords
 from cascade_memory.cycle.learn import WINDOW
+from cascade_memory.domain.records import Testimony
 from cascade_memory.domain.standing import WHY, ActorStanding, Standing
 from cascade_memory.domain.vigilance import Vigilance
-from cascade_memory.ports.ledger import Ledger
-from cascade_memory.ports.ledger_actors import Testimony
+
+if TYPE_CHECKING:
+    from cascade_memory.ledger.core import Ledger
 
 _RELEARN_EVERY = 16  # outcomes: so long what a liar taught may stay, so that many liars do not mean learning all the time
 

@@ -14,12 +14,12 @@ from cascade_memory.learning.columns import Columns
 from cascade_memory.learning.frozen_pairs import FrozenPairTrainer
 from cascade_memory.learning.ledger_pair_encoder import LedgerPairEncoder, chosen_refs, hindsight_lessons
 from cascade_memory.learning.ranker import Ranker
-from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.pair_encoder import Candidates, PairEncoder, TrainableEncoder
 from cascade_memory.ports.policy import Feedback, Floats, Policy, State
 
 if TYPE_CHECKING:
     from cascade_memory.bandit.neural_linlogucb import NeuralLinLogUCB
+    from cascade_memory.ledger.core import Ledger
 
 _ATTEMPTS = 3  # attempts to encode the pairs of one outcome
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from cascade_memory.lazy import door
 
 if TYPE_CHECKING:
+    from cascade_memory.ledger.core import Ledger
     from cascade_memory.ledger.database import Connection
     from cascade_memory.ledger.declaring import BLOB, INTEGER, REAL, TEXT, Column, Index, Table, between, one_of, whole
     from cascade_memory.ledger.observer import Observer, Standing
@@ -34,6 +35,7 @@ __all__ = [
 __getattr__, __dir__ = door(
     __name__,
     {
+        "core": "Ledger",
         "database": "Connection",
         "declaring": "BLOB INTEGER REAL TEXT Column Index Table between one_of whole",
         "observer": "Observer Standing",

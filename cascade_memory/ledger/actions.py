@@ -80,7 +80,7 @@ class SQLActions:
         self._connections = connections
 
     def flag(self, namespace: int, case_id: str, action: NewAction) -> bool:
-        """Pin, unpin, hide or unhide a case, as ``action.kind`` says; return whether that changed anything."""
+        """Pin, unpin, hide or show a case, as the action says; return whether that changed it. Raises ``UnknownCase``."""
         with self._connections.write(durable=True) as connection:
             if not _flag(connection, namespace, case_id, action.kind):
                 return False
@@ -88,7 +88,7 @@ class SQLActions:
             return True
 
     def replace(self, old: str, new: NewCase, action: NewAction) -> str:
-        """Store a case in place of another one, which is hidden; return the new one's id."""
+        """Store a case in place of another one, which is hidden; return the new one's id. Raises ``UnknownCase``."""
         with self._connections.write(durable=True, brings_vectors=True) as connection:
             check_as_seen(connection, new.namespace, action)
             _, made, is_new = cases.insert(connection, new)
@@ -117,7 +117,10 @@ class SQLActions:
         return usable(rows, lambda row: (int(row[0]), _entry(row)))
 
     def taken(self, namespace: int, entry_id: str) -> Taken:
-        """Return the action of an audit entry, to take it back; raise if that is not possible, or if there is no such entry."""
+        """Return the action of an audit log entry, so that it can be taken back.
+
+        Raises ``UndoRefused`` if it may not be taken back, or if there is no such entry.
+        """
         with self._connections.read() as connection:
             return taken(connection, namespace, entry_id)
 

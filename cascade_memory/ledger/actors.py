@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cascade_memory.domain.actions import NewAction
-from cascade_memory.domain.records import Column
+from cascade_memory.domain.records import Column, Testimony
 from cascade_memory.ledger import action_log
 from cascade_memory.ledger.case_states import AUTHOR, decided_about, set_quarantined
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.database import Database
 from cascade_memory.ledger.rows import KEYS, fetched_for, unpack_floats, unpack_ints, usable
-from cascade_memory.ports.ledger_actors import Testimony
 
 _REPORTER = "CASE WHEN outcome.source = 'human' THEN NULL ELSE coalesce(outcome.actor, episode.actor) END"
 _TESTIMONY = f"""SELECT outcome.key, recall.key, {_REPORTER},
@@ -81,17 +80,17 @@ class SQLActors:
             return decided_about(connection, namespace)
 
     def quarantine(self, namespace: int, actor: str, action: NewAction, *, unless_decided: bool = False) -> int | None:
-        """Put an actor's cases into quarantine, durably; return how many that hides.
+        """Put an actor's present and later cases into quarantine, durably; return how many cases that hides.
 
-        None if the actor was in quarantine already and no more cases had to be hidden. With ``unless_decided``, also None if
-        there is any decision about the actor.
+        Return None if the actor was in quarantine already and no other case had to be hidden, or, with ``unless_decided``, if
+        any decision about the actor stands.
         """
         return self._decide(namespace, actor, action, quarantined=True, unless_decided=unless_decided)
 
     def release(self, namespace: int, actor: str, action: NewAction) -> int | None:
-        """Show an actor's cases again, durably; return how many that shows.
+        """End the quarantine of an actor, durably; return how many of its cases are thus shown again.
 
-        None if the actor was released already and no more cases had to be shown.
+        Return None if the actor was released before and no case had to be shown.
         """
         return self._decide(namespace, actor, action, quarantined=False)
 

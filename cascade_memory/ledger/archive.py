@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,17 @@ from cascade_memory.ledger.copying import verified
 from cascade_memory.ledger.database import Database, take_long
 
 
-class SQLArchive:
-    """Exports and imports the content of a ledger."""
+class SQLArchive(ABC):
+    """Exports and imports the content of a ledger; how it is copied as a whole depends on the database."""
 
     def __init__(self, connections: Database) -> None:
         self._connections = connections
 
     def dump(self) -> Generator[dict[str, Any], None, None]:
-        """Yield everything as plain records, from one consistent state."""
+        """Yield everything as JSON-compatible records, from one consistent state, in an order in which they can be loaded.
+
+        Close the generator if you stop early, and after an error.
+        """
         with self._connections.snapshot() as connection:
             yield from transfer.dump(connection)
 
@@ -33,9 +37,9 @@ class SQLArchive:
         key: Callable[[Solution], str],
         action: NewAction | None = None,
     ) -> int:
-        """Add the records that do not exist yet: all of them or, on an error, none; return how many were added.
+        """Add the records that do not exist yet, durably; return how many. ``key`` is the matcher's (``SolutionMatcher.key``).
 
-        ``key`` returns the same text for solutions that agree.
+        Adds all of them or none: an invalid record raises ``InvalidInput``, and nothing is added.
         """
         with self._connections.write(durable=True) as connection:
             take_long(connection)
@@ -44,6 +48,13 @@ class SQLArchive:
                 self._connections.belonging.claim(connection)
             action_log.write(connection, 0, action, counts={"records": inserted})
             return inserted
+
+    @abstractmethod
+    def copy_to(self, target: Path) -> dict[str, int]:
+        """Write one consistent state to a new file and check it; return how many ``cases``, ``episodes``, ``outcomes`` it has.
+
+        Other writers can go on meanwhile. Facts about mirrors and the fact ``identity`` are not copied.
+        """
 
 
 class SQLiteArchive(SQLArchive):

@@ -230,7 +230,10 @@ class SQLCases:
         self._connections = connections
 
     def add(self, new: Sequence[NewCase], action: NewAction | None = None) -> list[str]:
-        """Store cases, all or none, durably; return their ids (the existing id for a repeated pair)."""
+        """Store cases, all or none, durably; return their ids, in order.
+
+        A pair of query and solution that exists already is not stored again: its number of copies grows, and it keeps its id.
+        """
         with self._connections.write(durable=True, brings_vectors=True) as connection:
             numbering.check(connection, *{case.namespace for case in new})
             known = [known_of(connection, case) for case in new] if _all_differ(new) else [None] * len(new)
@@ -241,10 +244,11 @@ class SQLCases:
             return ids
 
     def evict(self, keys: Sequence[int], *, aside: int = 0, ttl: float | None = None) -> None:
-        """Delete cases to make room; their episodes stay.
+        """Remove cases to make room; their episodes and what was learned from them stay.
 
-        Up to ``aside`` of the evicted cases of a namespace are set aside (see ``room``), and can be brought back for a while,
-        but for no longer than ``ttl``.
+        Of the cases of a namespace that had to make room, the last ``aside`` are set aside, so that they can be brought back
+        for a period of grace: seven days of running time (see ``Facts.running``), or ``ttl`` if that is shorter. After it,
+        ``Expiry`` deletes them.
         """
         with self._connections.write(durable=False) as connection:
             namespaces = set[int]()
@@ -256,14 +260,14 @@ class SQLCases:
                 room.trim(connection, namespace, aside)
 
     def count(self, namespace: int | None, until: int = 2**62, *, hidden: bool = True) -> int:
-        """Return the number of cases up to a key; without ``hidden``, only of those that may be shown."""
+        """Count the cases in a namespace, or in all, up to the key ``until``; without ``hidden``, those that may be shown."""
         with self._connections.read() as connection:
             where, values = ("", ()) if namespace is None else ("namespace = ? AND", (namespace,))
             query = f"SELECT count(*) FROM cases WHERE {where} key <= ?{'' if hidden else ' AND hidden = 0'}"
             return int(connection.execute(query, (*values, until)).fetchone()[0])
 
     def records(self, namespace: int) -> CaseRecords:
-        """Return the novelty and the use of all cases in a namespace that may be shown, in order of age."""
+        """Return, for all cases in a namespace that may be shown, in order of age, their novelty and how they were used."""
         with self._connections.read() as connection:
             rows = connection.execute(
                 "SELECT key, novelty, shown, succeeded, pinned FROM cases WHERE namespace = ? AND hidden = 0 ORDER BY key",
@@ -282,30 +286,28 @@ class SQLCases:
         """Return the number of cases after ``key``, plus the log lines after ``seq`` that removed cases up to ``key``."""
         with self._connections.read() as connection:
             (new,) = connection.execute("SELECT count(*) FROM cases WHERE key > ?", (key,)).fetchone()
-            (gone,) = connection.execute(
-                """SELECT count(*) FROM change
-                   WHERE seq > ? AND kind IN (?, ?, ?, ?, ?) AND ref <= (CASE kind WHEN ? THEN 0 ELSE ? END)""",
-                # A FORGOTTEN line about an episode removes no case.
-                (seq, CASE_REMOVED, EVICTED, EXPIRED, FORGOTTEN, PURGED, FORGOTTEN, key),
-            ).fetchone()
+            query = """SELECT count(*) FROM change
+                       WHERE seq > ? AND kind IN (?, ?, ?, ?, ?) AND ref <= (CASE kind WHEN ? THEN 0 ELSE ? END)"""
+            removed = (CASE_REMOVED, EVICTED, EXPIRED, FORGOTTEN, PURGED)  # a FORGOTTEN line about an episode removes no case
+            (gone,) = connection.execute(query, (seq, *removed, FORGOTTEN, key)).fetchone()
             return int(new + gone)
 
     def by_key(self, keys: Sequence[int]) -> dict[int, Case]:
-        """Return complete cases by key; deleted ones are missing."""
+        """Return complete cases by key; deleted and unreadable ones are missing."""
         with self._connections.read() as connection:
             rows = fetched_for(connection, f"{_JOINED} WHERE cases.key IN ({KEYS})", keys)
         return {case.key: case for case in usable(rows, _case)}
 
     def by_id(self, ids: Sequence[str], namespace: int) -> list[Case]:
-        """Return complete cases by id."""
+        """Return complete cases of a namespace by id; deleted and unreadable ones are missing."""
         with self._connections.read() as connection:
             rows = fetched_for(connection, f"{_JOINED} WHERE cases.id IN ({KEYS}) AND cases.namespace = ?", ids, namespace)
         return usable(rows, _case)
 
     def after(self, key: int, limit: int) -> list[tuple[Case, NDArray[np.float32]]]:
-        """Return up to ``limit`` cases of all namespaces with keys after ``key``, with their vectors, in order of age.
+        """Return up to ``limit`` cases of all namespaces with keys after this one, and their vectors, in order of age.
 
-        There are fewer if their solutions are long, but at least one if any exists.
+        There may be fewer if their solutions are long, but the result is empty only if no cases follow.
         """
         with self._connections.read() as connection:
             # PostgreSQL does not conclude from one key to those that equal it: it would read the other tables from the start.
@@ -329,12 +331,12 @@ class SQLCases:
             return [key for (key,) in connection.execute(query, (namespace, start if after is None else after, limit))]
 
     def keys_of(self, ids: Sequence[str]) -> list[int]:
-        """Return the keys of cases by id."""
+        """Return the keys of cases by id, in any order; deleted cases are missing."""
         with self._connections.read() as connection:
             return [key for (key,) in fetched_for(connection, f"SELECT key FROM cases WHERE id IN ({KEYS})", ids)]
 
     def solutions(self, groups: Sequence[int]) -> dict[int, Solution]:
-        """Return one stored solution for each group (the id of a solution that cases share) that still has a case."""
+        """Return one stored solution for each group that still has a case; cases whose solutions agree have the same group."""
         with self._connections.read() as connection:
             rows = fetched_for(
                 connection,
@@ -346,7 +348,7 @@ class SQLCases:
         return dict(usable(rows, lambda row: (row[0], solution_of(row[1], row[2]))))
 
     def told_apart(self, groups: Sequence[int]) -> dict[int, tuple[str, str]]:
-        """Return (digest of the key, kind) of the solution of each group that still has a case; texts are not read."""
+        """Return, by group (see ``solutions``), (digest of the matcher's key, kind) of one solution; texts are not read."""
         with self._connections.read() as connection:
             query = f"""SELECT solution.id, solution.digest, case_text.solution_kind FROM solution JOIN case_text
                         ON case_text.key = (SELECT key FROM cases WHERE cases.solution = solution.id LIMIT 1)

@@ -17,6 +17,7 @@ from cascade_memory.errors import StoreBusy
 from cascade_memory.ledger import numbering, redeeming, running
 from cascade_memory.ledger.actions import SQLActions
 from cascade_memory.ledger.actors import SQLActors
+from cascade_memory.ledger.archive import SQLArchive
 from cascade_memory.ledger.case_states import AUTHOR
 from cascade_memory.ledger.cases import SQLCases
 from cascade_memory.ledger.database import Database
@@ -26,6 +27,8 @@ from cascade_memory.ledger.facts import fact
 from cascade_memory.ledger.filters import compile_where
 from cascade_memory.ledger.forgetting import SQLForgetting
 from cascade_memory.ledger.insight import SQLInsight
+from cascade_memory.ledger.lessons import SQLLessons
+from cascade_memory.ledger.maintenance import SQLMaintenance
 from cascade_memory.ledger.outcomes import Settling
 from cascade_memory.ledger.provenance import SQLProvenance
 from cascade_memory.ledger.recalls import Recalling
@@ -38,11 +41,21 @@ _TEXT_CHARS = 2_000  # characters of a query that are used for comparing words
 _SCANNED = (int, int, str, str, bytes)  # the types of the columns that scan reads; an edited row may hold anything
 
 
-class SQLLedger(Recalling, Settling):
-    """Stores the namespaces, and reads the log and the candidates; other parts are its attributes and base classes."""
+class Ledger(Recalling, Settling):
+    """Records recalls, settles episodes, and lets others read its log by ``tail``. Safe for many threads and processes.
+
+    The parts for everything else are its attributes. If a method returns, its change is stored; if it raises, nothing was
+    changed. Three terms occur in all parts. A *key* is the number of a row; keys ascend with age and are never reused. An *id*
+    is a text that the library generates, and that an export keeps. A *durable* write survives a power cut; every other
+    acknowledged write survives at least the death of the process.
+    """
+
+    lessons: SQLLessons  # these three depend on the kind of database
+    maintenance: SQLMaintenance
+    archive: SQLArchive
 
     def __init__(self, connections: Database, path: Path | None) -> None:
-        self.connections, self.path = connections, path
+        self.connections, self.path = connections, path  # ``path``: of its file, if it has one
         self.check = connections.belonging.check  # every write calls this before it is acknowledged
         self.facts = SQLFacts(connections)
         self.cases = SQLCases(connections)
@@ -62,16 +75,20 @@ class SQLLedger(Recalling, Settling):
         return self.connections.read_only
 
     def bind(self, embedder: str) -> None:
-        """Refuse every later write if there are vectors of another embedder; the first write records the embedder."""
+        """Declare the embedder of the folder's vectors: its identity and its dimension, as JSON.
+
+        This text is the fact ``embedder`` in ``facts``. The first write of a recall, an outcome or a case stores that fact if
+        it is missing. If the fact names another embedder, every write raises ``EncoderMismatch`` and stores nothing.
+        """
         with self.connections.read() as connection:
             self.connections.belonging.bind(connection, embedder)
 
     def close(self) -> None:
-        """Close every connection."""
+        """Release the ledger. Every later call raises ``StoreError``; closing again does nothing."""
         self.connections.close()
 
     def namespace(self, name: str, *, create: bool) -> int | None:
-        """Return the number of a namespace; if it does not exist, create it (with ``create``) or return None."""
+        """Return the id of a namespace, which never changes (the first one is 1); create a missing one, or return None."""
         with self.connections.read() as connection:
             number = numbering.number_of(connection, name)
         if number is not None or not create:
@@ -88,19 +105,22 @@ class SQLLedger(Recalling, Settling):
             return number
 
     def namespaces(self) -> dict[str, int]:
-        """Return the number of each namespace, by name."""
+        """Return the id of each namespace, by the namespace's name."""
         with self.connections.read() as connection:
             return dict(connection.execute("SELECT name, id FROM namespace ORDER BY name").fetchall())
 
     # -- the log -----------------------------------------------------------------------------------------------------
 
     def head(self) -> int:
-        """Return the number of the last line of the log."""
+        """Return the number of the last log line; 0 if there is none."""
         with self.connections.read() as connection:
             return int(connection.execute("SELECT coalesce(max(seq), 0) FROM change").fetchone()[0])
 
     def tail(self, after: int, limit: int = 10_000, namespace: int | None = None) -> list[Change]:
-        """Return up to ``limit`` lines of the log after a given line, oldest first; of all namespaces, or of one."""
+        """Return the changes after a log line, oldest first: those of all namespaces, or of one.
+
+        A reader that goes on after the last change it has read misses no acknowledged change.
+        """
         where, values = ("", ()) if namespace is None else ("AND namespace = ?", (namespace,))
         query = f"SELECT seq, namespace, kind, ref, id FROM change WHERE seq > ? {where} ORDER BY seq LIMIT ?"
         with self.connections.read() as connection:
@@ -110,7 +130,10 @@ class SQLLedger(Recalling, Settling):
     # -- recall ------------------------------------------------------------------------------------------------------
 
     def scan(self, namespace: int, after: int, limit: int, until: int | None = None) -> Candidates:
-        """Return up to ``limit`` cases that may be shown, with their vectors, by age: keys after ``after``, up to ``until``."""
+        """Return up to ``limit`` cases with keys after ``after`` and up to ``until``, with their vectors, in order of age.
+
+        Unusable cases are left out. The result is empty only if no cases follow.
+        """
         with self.connections.read() as connection:
             query = f"""SELECT cases.key, cases.solution, substr(cases.query, 1, {_TEXT_CHARS}), cases.head, case_vector.vector
                         FROM cases JOIN case_vector ON case_vector.key = cases.key
@@ -139,7 +162,7 @@ class SQLLedger(Recalling, Settling):
         return np.array(keys[::-1], np.int64)
 
     def filtered(self, namespace: int, where: object) -> NDArray[np.int64]:
-        """Return the keys of all cases that match a filter, ascending."""
+        """Return the keys of all cases whose metadata match a filter, ascending; raise ``InvalidInput`` if it is invalid."""
         with self.connections.read() as connection:
             query, values = compile_where(where, namespace)
             # The database joins the keys into one text: Python tuples of ten thousand rows take longer than finding the rows.
@@ -158,10 +181,11 @@ class SQLLedger(Recalling, Settling):
     def candidates(
         self, keys: NDArray[np.int64], verified_after: float = 0.0, min_trust: int = 0
     ) -> dict[int, tuple[str, str, int, str, str | None]]:
-        """Return (text, head, group, id, author) by key, for those of these cases that may be shown.
+        """Return (text, beginning of the solution, group, id, author) by key, for the cases that a recall may choose from.
 
-        A choice among candidates needs these: the beginning of the query and of the solution, the id of the solution, the id of
-        the case, and who made it.
+        Cases whose solutions agree have the same group. Left out are deleted and hidden cases, cases that are trusted less than
+        ``min_trust``, and cases last verified before ``verified_after``, unless they are pinned. The author of a person's case
+        is None, because no actor's record matters for it.
         """
         with self.connections.read() as connection:
             query = f"""SELECT key, substr(query, 1, {_TEXT_CHARS}), head, solution, id, {AUTHOR} FROM cases
@@ -189,18 +213,18 @@ class SQLFacts:
             return fact(connection, name)
 
     def names(self, prefix: str) -> list[str]:
-        """Return the names that begin with ``prefix``."""
+        """Return the names of the facts that begin with this prefix."""
         with self._connections.read() as connection:
             rows = connection.execute("SELECT key FROM meta WHERE substr(key, 1, ?) = ?", (len(prefix), prefix)).fetchall()
         return [str(key) for (key,) in rows]
 
     def set(self, name: str, value: str) -> None:
-        """Store a fact, durably."""
+        """Store a fact, durably; this replaces its earlier value."""
         with self._connections.write(durable=True) as connection:
             connection.execute(SET_FACT, (name, value))
 
     def key(self) -> str:
-        """Return the key with which this ledger signs tokens; the first call makes it, durably."""
+        """Return this ledger's secret key for signing; the first call makes it. All processes share it, but no copy has it."""
         with self._connections.read() as connection:
             found = redeeming.key(connection)
         if found is None:
@@ -217,9 +241,10 @@ class SQLFacts:
             return running.now(connection)
 
     def redeem(self, token: Signed, what: str, *, named: str) -> bool:
-        """Record, durably, that a token was redeemed for something; see ``redeeming.redeem``.
+        """Record, durably, that a token (such as a ticket) was redeemed for ``what``; ``named`` names the token in messages.
 
-        ``named`` is what an error calls the token.
+        Return False if the token was redeemed for the same thing before. Raise ``TicketRefused`` if it was redeemed for
+        something else, or if it has expired.
         """
         with self._connections.write(durable=True) as connection:
             return redeeming.redeem(connection, token, what, named=named, wall=time.time())

@@ -53,7 +53,10 @@ class SQLEpisodes:
             return read_episode(connection, episode_id)
 
     def opened_at(self, episode_id: str) -> float | None:
-        """Return when an episode was opened; None if it does not exist."""
+        """Return when an episode was opened; None if it does not exist.
+
+        The time tells the episode from an earlier one with the same id.
+        """
         with self._connections.read() as connection:
             row = connection.execute("SELECT opened_at FROM episode WHERE id = ?", (episode_id,)).fetchone()
         return None if row is None else float(row[0])
@@ -61,7 +64,7 @@ class SQLEpisodes:
     def listed(
         self, namespace: int | None, *, status: str | None = None, before: float | None = None, source: str | None = None
     ) -> list[Episode]:
-        """Return episodes, oldest first, by namespace, status, time of opening, and who judged them."""
+        """Return episodes, oldest first; filtered by namespace, status, time of opening, and source of the judgement."""
         where, values = given({"episode.namespace": namespace, "episode.status": status, "episode.source": source})
         if before is not None:
             where, values = f"{where} AND episode.opened_at < ?", [*values, before]
@@ -80,9 +83,9 @@ class SQLEpisodes:
         source: str | None = None,
         wanted: Wanted | None = None,
     ) -> list[tuple[int, Episode]]:
-        """Return the next ``limit`` episodes of a namespace after the key ``after``, each with its key, oldest first.
+        """Return the next ``limit`` episodes of a namespace with their keys, those that follow the key ``after``.
 
-        With ``newest_first``, the order is reversed: the episodes are those before the key ``after``.
+        They come oldest or newest first, filtered by status, by the source of the judgement, and by who asked and when.
         """
         compared, order, start = ("<", "DESC", 2**62) if newest_first else (">", "ASC", 0)
         where, values = ("", []) if wanted is None else conditions(wanted, "episode", "opened_at")
@@ -94,7 +97,7 @@ class SQLEpisodes:
             return [(row[0], _episode(connection, row)) for row in fetched(connection, query, values)]
 
     def latest(self, namespace: int, thread: str) -> Episode | None:
-        """Return the newest episode of a thread; None if it has none."""
+        """Return the newest episode of a thread; None if there is none."""
         with self._connections.read() as connection:
             query = f"{_SELECT} WHERE episode.thread = ? AND episode.namespace = ? ORDER BY episode.key DESC LIMIT 1"
             rows = fetched(connection, query, (thread, namespace))
@@ -137,7 +140,7 @@ class SQLEpisodes:
             episode_states.close_opened_by(connection, recall, time.time())
 
     def check_room(self, namespace: int, size: int) -> None:
-        """Raise if there is no room in a namespace for one more unconfirmed report of an agent, of ``size`` bytes."""
+        """Raise ``QuotaExceeded`` if too many unconfirmed agents' reports wait in a namespace to add one of ``size`` bytes."""
         with self._connections.read() as connection:
             check_room(connection, namespace, 1, size)
 

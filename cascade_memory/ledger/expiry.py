@@ -56,12 +56,15 @@ class SQLExpiry:
             return Expiring(expired=len(old), deleted=len(gone), look_again=max(0.0, min(due)))
 
     def keeps_any(self, namespace: int) -> bool:
-        """Tell whether any case is set aside."""
+        """Return whether any case of a namespace is set aside."""
         with self._connections.read() as connection:
             return connection.execute("SELECT 1 FROM expired WHERE namespace = ? LIMIT 1", (namespace,)).fetchone() is not None
 
     def expired(self, namespace: int, why: str = "expired") -> list[ExpiredCase]:
-        """Return the cases that were set aside for the reason ``why`` and can be brought back, oldest first."""
+        """Return the cases that were set aside and can still be brought back, oldest first.
+
+        ``why`` is "expired" for those that were not verified for long, and "evicted" for those that had to make room.
+        """
         with self._connections.read() as connection:
             run = running.seen(connection)
             query = """SELECT expired.id, namespace.name, query, record, expired_at, until_run FROM expired
@@ -70,7 +73,7 @@ class SQLExpiry:
             return usable(fetched(connection, query, (namespace, run, why)), lambda row: _expired(row, run, why))
 
     def keys_of(self, namespace: int, ids: Sequence[str]) -> dict[str, int]:
-        """Return the keys of expired cases by id."""
+        """Return the keys of cases that were set aside, by id: they can be forgotten like any other case."""
         with self._connections.read() as connection:
             found = dict(connection.execute("SELECT id, key FROM expired WHERE namespace = ?", (namespace,)).fetchall())
             return {case_id: found[case_id] for case_id in ids if case_id in found}

@@ -165,7 +165,7 @@ class SQLForgetting:
     def forget(
         self, namespace: int, keys: Sequence[int], action: NewAction | None = None, *, preview: bool = False
     ) -> dict[str, int]:
-        """Delete cases, and every episode that ended in one of them; return how many rows were deleted."""
+        """Delete cases, whoever verified them, and the episodes that ended in one of them, since they have the same text."""
         return self._forget(namespace, lambda connection: by_ids(connection, keys), action, preview=preview)
 
     def forget_where(
@@ -182,7 +182,10 @@ class SQLForgetting:
         return self._forget(number, lambda connection: by_episode(connection, episode_id), action, preview=preview)
 
     def coming_back(self, namespace: int, wanted: Wanted) -> list[Taken]:
-        """Return what is taken back when a source is undone: its outcomes that have replaced those of others."""
+        """Return, as actions to take back, the outcomes of a source that replaced outcomes of others.
+
+        ``forget_source`` takes them back.
+        """
         with self._connections.read() as connection:
             named = by_source(connection, namespace, wanted)
             return [taken for taken, _ in coming_back(connection, named.outcomes)]
@@ -199,10 +202,14 @@ class SQLForgetting:
         window: int,
         preview: bool = False,
     ) -> Undone:
-        """Delete what a source wrote, and bring back the most valuable cases that were evicted to make room for its cases.
+        """Undo a source: delete what it asked, reported and added, and the cases that nobody else verifies.
 
-        ``again`` are the older outcomes that then count again, as they were prepared. With ``strict``, nothing is deleted if
-        others than these would count again; the result says so.
+        What the source decided about cases, actors and warnings is taken back, unless somebody has decided anew since. If it
+        reported an outcome on an episode of somebody else, that episode is then as it was before. ``again`` are the older
+        outcomes that count again, with their cases and labels, prepared from what ``coming_back`` returned. With ``strict``,
+        nothing is done if ``coming_back`` would return something else by now. An episode of the source stays if a named person
+        judged it. Of the cases that were evicted since the source's first outcome or addition, the most valuable ones, by the
+        last ``window`` outcomes, come back: until there are ``max_cases``, or (None) as many as before this call.
         """
         undoing = Undoing(namespace, max_cases, window)
         prepared = {_instead_of(one): one for one in again}
@@ -220,7 +227,7 @@ class SQLForgetting:
         return Undone(counts=gone, brought_back=tuple(undoing.brought_back), made_after=tuple(undoing.made_after))
 
     def forget_namespace(self, namespace: int, action: NewAction | None = None, *, preview: bool = False) -> dict[str, int]:
-        """Delete everything in a namespace except its name, which a recall may be using right now."""
+        """Delete everything in a namespace except its name and id, which a recall may be using right now."""
         with self._writing(preview=preview) as connection:
             gone: dict[str, int] = {"cases": 0, "outcomes": 0, "recalls": 0, "episodes": 0}
             _add(gone, owned.delete_namespace(connection, namespace))
@@ -230,7 +237,10 @@ class SQLForgetting:
             return gone
 
     def forget_name(self, namespace: int) -> bool:
-        """Forget the name of a namespace that was emptied; return False if something was stored in it since."""
+        """Forget the name of a namespace that was emptied; return False, and keep it, if something has come in since.
+
+        The id of the namespace is never used again, and nothing can be stored under it any more (``NamespaceForgotten``).
+        """
         try:
             with self._connections.write(durable=True) as connection:
                 return numbering.forget(connection, namespace)
@@ -238,7 +248,7 @@ class SQLForgetting:
             return False
 
     def names(self, namespace: int, actor: str | None = None) -> int:
-        """Count the audit entries of a namespace that name this actor (None: any actor): forgetting does not delete them."""
+        """Count the audit log entries of a namespace that name this actor (None: any actor). Forgetting keeps such entries."""
         of_actor = "kind IN ('quarantine', 'release')"  # their subject is one
         named, values = f"(actor IS NOT NULL OR ({of_actor} AND subject IS NOT NULL))", ()
         if actor is not None:

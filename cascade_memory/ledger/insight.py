@@ -33,7 +33,12 @@ class SQLInsight:
         self._connections = connections
 
     def counts(self, namespace: int | None) -> dict[str, float]:
-        """Return counts by name, and the mean reward."""
+        """Return counts by name.
+
+        The names are ``cases``, ``copies``, ``solutions``, ``recalls``, ``shown``, ``episodes`` and each of their statuses,
+        ``reported`` (the settled ones that only their agent has judged), ``rewards``, ``mean_reward``, and ``unkept_...`` for
+        each reason why an outcome stored no case.
+        """
         with self._connections.read() as connection:
             found: dict[str, float] = {}
             where, values = ("WHERE namespace = ?", (namespace,)) if namespace is not None else ("", ())

@@ -64,7 +64,7 @@ class SQLLessons:
             return [entry for key, _ in reversed(keys) for entry in _of_outcome(connection, key, shadow)]
 
     def last_outcome(self) -> int:
-        """Return the key of the newest outcome ever recorded, even if it was forgotten since."""
+        """Return the key of the newest outcome ever recorded, even if it was forgotten since; 0 if there was none."""
         ever = "SELECT CAST(seq AS INTEGER) FROM sqlite_sequence WHERE name = 'outcome'"
         query = f"SELECT coalesce(max(key), 0), ({ever}) FROM outcome"
         with self._connections.read() as connection:

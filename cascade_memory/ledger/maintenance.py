@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
@@ -27,14 +28,14 @@ _ROUNDS = 100  # rounds are repeated, since removing rows may orphan others
 _TEXTS = " UNION ".join(f"SELECT query FROM {joined}" for joined in owned.WITH_QUERIES.values())
 
 
-class SQLMaintenance:
+class SQLMaintenance(ABC):
     """The checks and repairs that every database needs."""
 
     def __init__(self, connections: Database) -> None:
         self._connections = connections
 
     def orphans(self) -> dict[str, int]:
-        """Return the number of orphaned rows by table."""
+        """Return the number of orphaned rows, which refer to nothing that exists, by table; tables without any are left out."""
         with self._connections.read() as connection:
             counts = {
                 table: int(connection.execute(f"SELECT count(*) FROM {table} WHERE {where}").fetchone()[0])
@@ -48,7 +49,7 @@ class SQLMaintenance:
             _remove_orphans(connection)
 
     def faults(self, limit: int) -> list[str]:
-        """Describe up to ``limit`` rows that cannot be used."""
+        """Return a description of each row that cannot be used, up to ``limit`` of them; unreadable facts are included."""
         with self._connections.read() as connection:
             return [str(fault) for fault in faults(connection, limit)]
 
@@ -75,12 +76,15 @@ class SQLMaintenance:
             return summary(done)
 
     def audit_log(self) -> tuple[bool, str]:
-        """Return whether each audit entry fits the one before, and a sentence that says so or names the first that does not."""
+        """Return whether the digest of each audit log entry is right, and a sentence that says so or names the first wrong one.
+
+        The digest of an entry is made from it and from the entry before it, and so reveals changes.
+        """
         with self._connections.read() as connection:
             return audit_chain.verdict(connection)
 
     def seal_audit_log(self) -> str:
-        """Compute digests again, so that each audit entry fits the one before; see ``audit_chain.seal_again``."""
+        """Compute the audit log's digests again from the first wrong one on, and record this, durably; return a sentence."""
         with self._connections.write(durable=True) as connection:
             return audit_chain.seal_again(connection)
 
@@ -93,7 +97,7 @@ class SQLMaintenance:
             )
 
     def bring_back(self, now: float) -> None:
-        """Set times in the future to the present; otherwise rows with such dates would never grow old."""
+        """Set stored times that are after ``now`` to ``now``, durably; otherwise rows with such times would never grow old."""
         with self._connections.write(durable=True) as connection:
             for table, column in owned.DATED:
                 connection.execute(f"UPDATE {table} SET {column} = ? WHERE {column} > ?", (now, now))
@@ -116,11 +120,11 @@ class SQLMaintenance:
             return [row[0] for row in connection.execute(_TEXTS)]
 
     def replace_vectors(self, embed: Callable[[Sequence[str]], Mapping[str, NDArray[np.float32]]], embedder: str) -> int:
-        """Give every query its new vector, store the embedder's name, and delete the facts about mirrors: all or nothing.
+        """Give every query its new vector and store the embedder's name, durably: all or nothing. Return the number of cases.
 
-        Queries that other processes have added shortly before are embedded here while those processes wait with their writes;
-        afterwards their writes are refused.
-        Return the number of cases.
+        Queries that other processes add meanwhile are embedded here while those processes wait; after that, the writes of those
+        processes are refused with ``StoreReplaced`` or ``EncoderMismatch``. Facts with names beginning with ``mirror`` are
+        deleted, so that each mirror is filled again.
         """
         with self._connections.write(durable=True) as connection:
             take_long(connection)
@@ -132,6 +136,14 @@ class SQLMaintenance:
             connection.execute("DELETE FROM meta WHERE key LIKE 'mirror%'")
             begin_generation(connection)
             return int(connection.execute("SELECT count(*) FROM cases").fetchone()[0])
+
+    @abstractmethod
+    def integrity(self) -> str:
+        """Return ``ok``, or the storage's own description of the damage."""
+
+    @abstractmethod
+    def rebuild_indexes(self) -> None:
+        """Make every index of the storage anew from its table, if that can be done."""
 
 
 class SQLiteMaintenance(SQLMaintenance):

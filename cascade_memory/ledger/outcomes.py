@@ -45,7 +45,7 @@ class Settling:
     connections: Database
 
     def unsettled(self, episode_id: str, namespace: int | None) -> Unsettled:
-        """Return an episode that is about to be settled; raise if it does not exist or belongs to another namespace."""
+        """Return what is needed to settle an episode; raise ``UnknownEpisode`` if this namespace has no such episode."""
         with self.connections.read() as connection:
             rows = connection.execute(UNSETTLED, (episode_id,)).fetchall()
             kinds = self._asked_kinds(connection, episode_id)
@@ -77,7 +77,12 @@ class Settling:
         return None
 
     def settle(self, new: Settlement) -> Settled:
-        """Record an outcome with all its consequences, durably. The same value again changes nothing."""
+        """Record an outcome, its labels and its case, durably: all or nothing. Recording the same value again changes nothing.
+
+        Raises ``AlreadyRewarded`` if the outcome contradicts one that it may not replace, ``EpisodeClosed`` if the episode was
+        closed without an outcome, ``UnknownEpisode`` if the episode was deleted, ``ContentChanged`` if the episode differs from
+        what was confirmed, and ``QuotaExceeded`` if too many agents' reports already wait for confirmation.
+        """
         with self.connections.write(durable=True, brings_vectors=True) as connection:
             if new.opens is not None:
                 recorded(connection, new.opens)

@@ -35,7 +35,7 @@ class SQLProvenance:
     def cases(
         self, namespace: int, limit: int, wanted: Wanted, *, after: int | None = None, newest_first: bool = False
     ) -> list[int]:
-        """Return the next ``limit`` keys of the wanted cases."""
+        """Return the next ``limit`` keys of the wanted cases that follow the key ``after``, oldest or newest first."""
         compared, order, start = ("<", "DESC", 2**62) if newest_first else (">", "ASC", 0)
         where, values = conditions(wanted, "cases", "created_at")
         query = f"SELECT key FROM cases WHERE namespace = ? AND key {compared} ? {where} ORDER BY key {order} LIMIT ?"
@@ -44,7 +44,7 @@ class SQLProvenance:
             return [key for (key,) in rows]
 
     def sources(self, namespace: int) -> list[SourceRow]:
-        """Return a row for each actor and channel."""
+        """Return a row for each actor and channel, those with the most cases first."""
         with self._connections.read() as connection:
             cases = fetched(connection, _CASES, (namespace,))
             episodes = fetched(connection, _EPISODES, (namespace,))
@@ -67,7 +67,7 @@ class SQLProvenance:
         return sorted(found.values(), key=lambda one: (-one.cases, -one.episodes, one.actor or "", one.channel or ""))
 
     def came(self, namespace: int, wanted: Wanted) -> list[ChangedCase]:
-        """Return the wanted cases that were stored."""
+        """Return the wanted cases that were stored, oldest first."""
         where, values = conditions(wanted, "cases", "created_at")
         query = f"""SELECT id, substr(query, 1, {_BEGINNING}), actor, channel, source, trust, created_at, 'stored' FROM cases
                     WHERE namespace = ? {where} ORDER BY key"""
@@ -75,7 +75,7 @@ class SQLProvenance:
             return usable(fetched(connection, query, (namespace, *values)), _changed)
 
     def went(self, namespace: int, wanted: Wanted) -> list[ChangedCase]:
-        """Return the wanted cases that were set aside."""
+        """Return the wanted cases that were set aside and can still be brought back, oldest first."""
         query = f"""SELECT id, substr(query, 1, {_BEGINNING}), expired_at, why, record FROM expired
                     WHERE namespace = ? ORDER BY key"""
         with self._connections.read() as connection:

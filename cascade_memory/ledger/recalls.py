@@ -38,9 +38,10 @@ class Recalling:
     connections: Database
 
     def record(self, entry: RecallRecord, *, unless_forgotten_since: int | None = None) -> int:
-        """Store a recall, and open its episode if that is new.
+        """Store a recall, and open its episode if the episode is new; return the recall's key.
 
-        Raise if data that may be part of the recall was forgotten after the log line ``unless_forgotten_since``.
+        Raises ``UnknownEpisode`` if the episode belongs to another namespace, or if data that the recall may contain was
+        forgotten after the log line ``unless_forgotten_since``; ``EpisodeClosed`` if the episode takes no more recalls.
         """
         with self.connections.write(durable=False, brings_vectors=True) as connection:
             if unless_forgotten_since is not None and _forgotten(connection, entry, unless_forgotten_since):

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from cascade_memory.ledger.archive import SQLiteArchive
 from cascade_memory.ledger.connections import Connections
-from cascade_memory.ledger.core import SQLLedger
+from cascade_memory.ledger.core import Ledger
 from cascade_memory.ledger.lessons import SQLLessons
 from cascade_memory.ledger.maintenance import SQLiteMaintenance
 
 
-class SQLiteLedger(SQLLedger):
+class SQLiteLedger(Ledger):
     """Stores everything that was acknowledged in one SQLite file (or in RAM, with ``path=None``).
 
     A recall survives a killed process. An outcome, its case and everything else also survive a power cut.

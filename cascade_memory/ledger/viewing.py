@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.episode import Episode
+from cascade_memory.domain.records import StoredRecall
 from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.database import Database
@@ -25,7 +26,6 @@ from cascade_memory.ledger.rows import (
     unpack_ints,
     usable,
 )
-from cascade_memory.ports.ledger_viewing import StoredRecall
 
 if TYPE_CHECKING:
     from cascade_memory.domain.viewed import PastOutcome
@@ -64,7 +64,11 @@ class SQLViewing:
         where: object | None = None,
         state: str | None = None,
     ) -> list[tuple[float, int]]:
-        """Return the next ``limit`` cases after ``after``, each as (the value by which the cases are sorted, key)."""
+        """Return (sort value, key) of the next cases after the pair ``after``; a case must contain each of the words.
+
+        Words are looked for in tasks and in the beginnings of solutions, without regard to the case of ASCII letters. With a
+        ``state``, "pinned" or "hidden", only such cases are returned.
+        """
         if sort not in _ORDERS:
             raise InvalidInput(f"sort must be one of {', '.join(_ORDERS)}, not {sort!r}")
         by_age = sort in ("newest", "oldest")
@@ -94,7 +98,11 @@ class SQLViewing:
             return [(float(found), int(key)) for found, key in connection.execute(query, (*values, limit)).fetchall()]
 
     def use(self, namespace: int) -> NDArray[np.float64]:
-        """Return (key, novelty, shown, succeeded) of all cases."""
+        """Return a row (key, novelty, shown, succeeded) for each case, hidden ones as well.
+
+        Novelty is 0 if all neighbours of a case had its solution when it was made, and 1 if none had, or if this was not
+        checked. ``shown`` and ``succeeded`` say how often the case was shown, and how often the task then succeeded.
+        """
         with self._connections.read() as connection:
             rows = connection.execute(
                 "SELECT key, novelty, shown, succeeded FROM cases WHERE namespace = ?", (namespace,)
@@ -102,7 +110,7 @@ class SQLViewing:
         return np.array(rows, np.float64).reshape(-1, 4)  # keys stay below 2^53, so floats hold them exactly
 
     def named(self, keys: Sequence[int]) -> dict[int, tuple[str, str]]:
-        """Return (id, beginning of the task) of cases by key."""
+        """Return (id, beginning of the task) of cases by key, hidden ones as well; deleted cases are missing."""
         query = f"SELECT key, id, substr(query, 1, {_BEGINNING}) FROM cases WHERE key IN ({KEYS})"
         with self._connections.read() as connection:
             rows = fetched_for(connection, query, keys)
@@ -128,11 +136,11 @@ class SQLViewing:
         return usable(rows, _recall)
 
     def outcomes(self, episode_id: str) -> list[PastOutcome]:
-        """Return all outcomes of an episode, oldest first."""
+        """Return all outcomes of an episode, oldest first, also those that were replaced."""
         return self._outcomes("episode.id = ?", episode_id)
 
     def verifications(self, key: int) -> list[PastOutcome]:
-        """Return the outcomes that ended in a case, oldest first."""
+        """Return the outcomes that ended in this case, oldest first, also those that were replaced."""
         return self._outcomes("outcome.cases_key = ?", key)
 
     def _outcomes(self, condition: str, value: str | int) -> list[PastOutcome]:

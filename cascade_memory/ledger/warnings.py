@@ -48,9 +48,11 @@ class SQLWarnings:
         self._connections = connections
 
     def failures(self, namespace: int, after: int = 0, limit: int = 1_000, *, warning: str | None = None) -> list[Failure]:
-        """Return at most ``limit`` failures after a key, in the order of their keys; with ``warning``, only its failures.
+        """Return up to ``limit`` failures whose outcomes stand, in order of key, after a key; of all warnings or of one.
 
-        The failures of withdrawn outcomes are left out.
+        The result is empty only if none follow. The key of a failure is that of its outcome, which the log names. The actor of
+        a failure is whoever asked, as with the cases of an episode. A failure is trusted no more than its source, the cases
+        that were shown, and the case that says what worked.
         """
         query = _FAILURES.format("" if warning is None else "AND failure.warning = ?")
         which = () if warning is None else (warning,)
@@ -69,7 +71,10 @@ class SQLWarnings:
             return warning_decisions.decided(connection, namespace)
 
     def tallies(self, namespace: int) -> Mapping[str, Tally]:
-        """Return, by warning, what came of its checks in ended episodes, with the warning shown and without."""
+        """Return what came of the checks of each warning, by warning.
+
+        A check counts if its episode has an outcome that teaches, and if it is known whether the mistake was repeated.
+        """
         with self._connections.read() as connection:
             rows = connection.execute(_TALLIES, (namespace,)).fetchall()
         counted: dict[str, dict[bool, tuple[int, int, float]]] = {}
@@ -84,10 +89,12 @@ class SQLWarnings:
         return usable(rows, _check)
 
     def note_check(self, new: Check, *, most: int | None = None) -> Check:
-        """Record the decision whether to warn, and return it; if the episode has one about this warning already, return that.
+        """Record a check, and return it; if this episode and warning have a check already, only return the earlier one.
 
-        If the decision is to warn, but ``most`` other warnings were given in this episode, nothing is recorded, and the
-        decision is returned with ``warned=False``.
+        If ``most`` other warnings were given in this episode already, nothing is recorded, and the check is returned as a
+        decision not to warn: calls made at the same time must not get more than ``most`` warnings together. The write is not
+        durable: a power cut may lose it. Raises ``UnknownEpisode`` if there is no such episode, ``EpisodeClosed`` if it has
+        ended.
         """
         with self._connections.write(durable=False) as connection:
             query = "SELECT key, namespace, status FROM episode WHERE id = ?"
@@ -110,7 +117,12 @@ class SQLWarnings:
             return _check(row)
 
     def decide(self, namespace: int, warning: str, decision: WarningDecision, action: NewAction) -> bool:
-        """Store a decision about a warning, durably, with an entry in the audit log; return whether that changed anything."""
+        """Store a decision about a warning, durably, with an entry in the audit log; return whether that changed anything.
+
+        The kind of the action says what is decided: "retire" and "restore" decide whether the warning is shown, "advise" sets
+        its advice (None removes it). A model's advice does not replace a person's. Raises ``UnknownWarning`` if the warning has
+        no failure.
+        """
         with self._connections.write(durable=True) as connection:
             known = "SELECT 1 FROM failure WHERE namespace = ? AND warning = ? LIMIT 1"
             if connection.execute(known, (namespace, warning)).fetchone() is None:
@@ -129,7 +141,10 @@ class SQLWarnings:
             return True
 
     def keep_newest(self, namespace: int, keep: int, *, since: float = 0.0) -> int:
-        """Delete the failures beyond the newest ``keep`` and those before ``since``; return how many were deleted."""
+        """Delete the failures beyond the newest ``keep`` and those before ``since``; return how many were deleted.
+
+        The results of checks are kept. The write is not durable.
+        """
         with self._connections.read() as connection:
             beyond = connection.execute(_BEYOND, (namespace, keep)).fetchone()
             values = (namespace, 0 if beyond is None else beyond[0], since)

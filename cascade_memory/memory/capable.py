@@ -7,8 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from cascade_memory.domain.validation import check_id, check_text, check_whole
-from cascade_memory.errors import CascadeError, InvalidInput, UnknownCase, UnknownEpisode
-from cascade_memory.ledger.core import SQLLedger
+from cascade_memory.errors import CascadeError, UnknownCase, UnknownEpisode
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.declaring import Table
 from cascade_memory.ledger.rows import usable
@@ -79,7 +78,4 @@ class Capable(Bound):
         return int(found[0])
 
     def _database(self) -> Database:
-        ledger = self._open().parts.ledger
-        if not isinstance(ledger, SQLLedger):
-            raise InvalidInput(f"memory.{type(self).__name__.lower()} needs a ledger in SQL, not {type(ledger).__name__}")
-        return ledger.connections
+        return self._open().parts.ledger.connections

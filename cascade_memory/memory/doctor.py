@@ -8,7 +8,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cascade_memory.domain.display import counted
 from cascade_memory.engine.embedding import NothingToEmbedWith, sample, strangers
@@ -16,7 +16,9 @@ from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.mirror_mark import CHANGED
 from cascade_memory.engine.namespace_state import usable_cases
 from cascade_memory.errors import CascadeError
-from cascade_memory.ports.ledger import Ledger
+
+if TYPE_CHECKING:
+    from cascade_memory.ledger.core import Ledger
 
 _FREE = 512 * 2**20
 _SHOWN = 3  # unusable rows that the message names

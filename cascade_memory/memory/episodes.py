@@ -15,7 +15,7 @@ from cascade_memory.domain.episode import Episode, Status, check_source, check_s
 from cascade_memory.domain.moments import Moment
 from cascade_memory.domain.provenance import Wanted
 from cascade_memory.domain.recall import Recall
-from cascade_memory.domain.records import Column
+from cascade_memory.domain.records import Column, StoredRecall
 from cascade_memory.domain.validation import check_id, check_k, check_seconds
 from cascade_memory.domain.viewed import JudgedEpisode, Page, PastOutcome, RecordedCandidate, RecordedRecall
 from cascade_memory.errors import InvalidInput
@@ -28,7 +28,6 @@ from cascade_memory.memory.paging import AT_ONCE, page_of, place_of, through_pag
 from cascade_memory.memory.session import MakesRecall
 from cascade_memory.memory.threads import in_thread
 from cascade_memory.memory.ticketing import NONE_HERE, ticket_of
-from cascade_memory.ports.ledger_viewing import StoredRecall
 from cascade_memory.ports.policy import SaysWhatItLearned
 
 

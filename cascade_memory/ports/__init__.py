@@ -12,38 +12,18 @@ if TYPE_CHECKING:
     from cascade_memory.ports.case_mirror import CaseMirror
     from cascade_memory.ports.embedder import Embedder, LoadsModel
     from cascade_memory.ports.judged import Judged
-    from cascade_memory.ports.ledger import Ledger
-    from cascade_memory.ports.ledger_archive import Archive
-    from cascade_memory.ports.ledger_cases import Cases
-    from cascade_memory.ports.ledger_episodes import Episodes
-    from cascade_memory.ports.ledger_expiry import Expiry
-    from cascade_memory.ports.ledger_facts import Facts
-    from cascade_memory.ports.ledger_forgetting import Forgetting
-    from cascade_memory.ports.ledger_insight import Insight
-    from cascade_memory.ports.ledger_lessons import Lessons
-    from cascade_memory.ports.ledger_maintenance import Maintenance
     from cascade_memory.ports.pair_encoder import Candidates, Pair, PairEncoder, Query, TrainableEncoder
     from cascade_memory.ports.policy import Choice, Feedback, MayAbstain, Policy, SaysWhatItLearned, Slate, Taught
     from cascade_memory.ports.solution_matcher import SolutionMatcher
 
 __all__ = [
-    "Archive",
     "Candidates",
     "CaseIndex",
     "CaseMirror",
-    "Cases",
     "Choice",
     "Embedder",
-    "Episodes",
-    "Expiry",
-    "Facts",
     "Feedback",
-    "Forgetting",
-    "Insight",
-    "Ledger",
-    "Lessons",
     "LoadsModel",
-    "Maintenance",
     "MayAbstain",
     "Pair",
     "PairEncoder",
@@ -64,16 +44,6 @@ __getattr__, __dir__ = door(
         "case_mirror": "CaseMirror",
         "embedder": "Embedder LoadsModel",
         "judged": "Judged",
-        "ledger": "Ledger",
-        "ledger_archive": "Archive",
-        "ledger_cases": "Cases",
-        "ledger_episodes": "Episodes",
-        "ledger_expiry": "Expiry",
-        "ledger_facts": "Facts",
-        "ledger_forgetting": "Forgetting",
-        "ledger_insight": "Insight",
-        "ledger_lessons": "Lessons",
-        "ledger_maintenance": "Maintenance",
         "pair_encoder": "Candidates Pair PairEncoder Query TrainableEncoder",
         "policy": "Choice Feedback MayAbstain Policy SaysWhatItLearned Slate Taught",
         "solution_matcher": "SolutionMatcher",

@@ -1,4 +1,4 @@
-"""For authors of new parts (an embedder, a ledger, ...): contract tests for every port, and simple parts for use in tests.
+"""For authors of new parts (an embedder, a policy, ...): contract tests for each, and simple parts for use in tests.
 
 from cascade_memory.testing import EmbedderContract
 
@@ -12,11 +12,6 @@ from cascade_memory.stores import ExactIndex
 from cascade_memory.testing.embedder import EmbedderContract, SolutionMatcherContract
 from cascade_memory.testing.index import CaseIndexContract
 from cascade_memory.testing.ledger import LedgerContract, ledger_in_ram
-from cascade_memory.testing.ledger_cases import LedgerCasesContract, LedgerEpisodesContract
-from cascade_memory.testing.ledger_core import LedgerCoreContract
-from cascade_memory.testing.ledger_forgetting import LedgerExpiryContract, LedgerForgettingContract
-from cascade_memory.testing.ledger_lessons import LedgerInsightContract, LedgerLessonsContract
-from cascade_memory.testing.ledger_maintenance import LedgerArchiveContract, LedgerFactsContract, LedgerMaintenanceContract
 from cascade_memory.testing.mirror import CaseMirrorContract, MirrorInRam
 from cascade_memory.testing.pair_encoder import PairEncoderContract
 from cascade_memory.testing.policy import PolicyContract
@@ -27,17 +22,7 @@ __all__ = [
     "EmbedderContract",
     "ExactIndex",
     "HashingEmbedder",
-    "LedgerArchiveContract",
-    "LedgerCasesContract",
     "LedgerContract",
-    "LedgerCoreContract",
-    "LedgerEpisodesContract",
-    "LedgerExpiryContract",
-    "LedgerFactsContract",
-    "LedgerForgettingContract",
-    "LedgerInsightContract",
-    "LedgerLessonsContract",
-    "LedgerMaintenanceContract",
     "MirrorInRam",
     "PairEncoderContract",
     "PolicyContract",

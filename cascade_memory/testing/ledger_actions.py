@@ -6,7 +6,7 @@ import time
 
 from cascade_memory.domain import AuditEntry, NewAction
 from cascade_memory.errors import AlreadyRewarded, UndoRefused, UnknownCase
-from cascade_memory.ports import Ledger
+from cascade_memory.ledger import Ledger
 from cascade_memory.testing.ledger_material import LedgerMaterial
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cascade_memory.domain import NewAction
-from cascade_memory.ports import Ledger
+from cascade_memory.ledger import Ledger
 from cascade_memory.testing.ledger_material import LedgerMaterial
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cascade_memory.domain import NewCase, RecallRecord, Settlement, Solution, digest, pair_key
-from cascade_memory.ports import Ledger
+from cascade_memory.ledger import Ledger
 
 VECTOR = np.array([0.6, 0.8], np.float32)
 

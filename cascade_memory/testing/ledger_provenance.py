@@ -8,7 +8,7 @@ import numpy as np
 
 from cascade_memory import Case
 from cascade_memory.domain import NewAction, Wanted
-from cascade_memory.ports import Ledger
+from cascade_memory.ledger import Ledger
 from cascade_memory.testing.ledger_material import LedgerMaterial
 
 _ANN: dict[str, Any] = {"actor": "ann", "channel": "mcp"}

@@ -9,7 +9,7 @@ import numpy as np
 
 from cascade_memory.domain import NewCase, Settled
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, UnknownEpisode
-from cascade_memory.ports import Ledger
+from cascade_memory.ledger import Ledger
 from cascade_memory.testing.ledger_material import VECTOR, LedgerMaterial
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cascade_memory.domain import Signed, Times, is_key, read, sign
 from cascade_memory.errors import AlreadyRewarded, TicketRefused
-from cascade_memory.ports import Ledger
+from cascade_memory.ledger import Ledger
 from cascade_memory.testing.ledger_material import LedgerMaterial
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from cascade_memory.domain import AuditEntry, Blame, Check, NewAction, Tally, Wanted, WarningDecision
 from cascade_memory.errors import EpisodeClosed, UndoRefused, UnknownEpisode, UnknownWarning
-from cascade_memory.ports import Ledger
+from cascade_memory.ledger import Ledger
 from cascade_memory.testing.ledger_material import VECTOR, LedgerMaterial
 
 _OTHER = np.array([1.0, 0.0], np.float32)

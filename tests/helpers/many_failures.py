@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cascade_memory.domain.failure_warning import Blame
-from cascade_memory.ports.ledger import Ledger
+from cascade_memory.ledger.core import Ledger
 from cascade_memory.testing.ledger_material import LedgerMaterial
 
 _LETTERS = "abcdefghij"

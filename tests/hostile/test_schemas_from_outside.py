@@ -19,8 +19,8 @@ from schema_mutations import bases, mutated, mutated_header, normal_form
 from cascade_memory import restore
 from cascade_memory.errors import CascadeError, StoreCorrupt
 from cascade_memory.ledger import running
+from cascade_memory.ledger.core import Ledger
 from cascade_memory.ledger.sqlite import SQLiteLedger
-from cascade_memory.ports.ledger import Ledger
 from cascade_memory.testing import LedgerContract
 
 HOW_MANY = times(newcomer=20, ci=40, matrix=2_500)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from cascade_memory.ports.ledger import Ledger
+from cascade_memory.ledger.core import Ledger
 from cascade_memory.testing import LedgerContract
 
 

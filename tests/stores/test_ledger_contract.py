@@ -11,9 +11,9 @@ import pytest
 
 from cascade_memory.domain.records import Settled, Settlement
 from cascade_memory.errors import InvalidInput
+from cascade_memory.ledger.core import Ledger
 from cascade_memory.ledger.lessons import SQLLessons
 from cascade_memory.ledger.sqlite import SQLiteLedger
-from cascade_memory.ports.ledger import Ledger
 from cascade_memory.ports.policy import Feedback
 from cascade_memory.testing import LedgerContract
 

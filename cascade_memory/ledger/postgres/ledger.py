@@ -11,7 +11,7 @@ import psycopg
 from cascade_memory.domain.records import SETTLED
 from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger.archive import SQLArchive
-from cascade_memory.ledger.core import SQLLedger
+from cascade_memory.ledger.core import Ledger
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.lessons import SQLLessons
 from cascade_memory.ledger.maintenance import SQLMaintenance
@@ -33,7 +33,7 @@ _KINDS = f"""SELECT solution.id, solution.digest, case_text.solution_kind
   JOIN case_text ON case_text.key = (SELECT key FROM cases WHERE cases.solution = solution.id LIMIT 1)"""
 
 
-class PostgresLedger(SQLLedger):
+class PostgresLedger(Ledger):
     """The ledger in a PostgreSQL database, which many machines can share.
 
     Whatever a call has stored survives the death of any process, and that of the server.
@@ -70,7 +70,7 @@ class PostgresLedger(SQLLedger):
 
 
 class PostgresLessons(SQLLessons):
-    """The part ``lessons`` of a ledger in PostgreSQL (see ``ports.ledger_lessons``).
+    """The part ``lessons`` of a ledger in PostgreSQL (see ``SQLLessons``).
 
     ``last_outcome`` reads the key from the ledger's log, and not from the sequence that gave it: PostgreSQL does not roll back
     a sequence with its transaction.
