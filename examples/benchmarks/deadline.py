@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking
 from cascade_memory.encoders.hashing import HashingEmbedder
 
 DEADLINE, RECALLS, CASES = 0.5, 30, 1_000
@@ -48,8 +48,8 @@ class Embedder(HashingEmbedder):
         return super().embed(texts)
 
 
-def opened(folder: Path, **options: Any) -> CascadeMemory:
-    options = {"embedder": Embedder(), "deadline": DEADLINE, "abstain": False, **options}
+def opened(folder: Path, matcher: Any = "exact", **options: Any) -> CascadeMemory:
+    options = {"embedder": Embedder(), "deadline": DEADLINE, "ranking": Ranking(abstain=False, matcher=matcher), **options}
     memory = CascadeMemory(folder, **options)
     if not memory.stats().cases:
         memory.add([(f"task {i} of kind {i % 9}", f"solution {i % 9}") for i in range(CASES)], progress=False)

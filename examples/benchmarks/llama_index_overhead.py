@@ -24,6 +24,7 @@ from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.llms.llm import ToolSelection
 from llama_index.core.memory import InsertMethod, Memory, StaticMemoryBlock
 
+from cascade_memory import Ranking
 from cascade_memory.llama_index import CascadeMemory
 
 PLAIN = "agent alone"
@@ -104,7 +105,7 @@ class Stopwatch:
 def memories() -> Iterator[dict[str, CascadeMemory]]:
     """Open a memory for each way, so that all have as many cases. They learn within the reward."""
     with contextlib.ExitStack() as stack:
-        options: dict[str, Any] = {"embedder": "hashing", "learn": "inline", "abstain": False}
+        options: dict[str, Any] = {"embedder": "hashing", "learn": "inline", "ranking": Ranking(abstain=False)}
         found = {way: stack.enter_context(CascadeMemory(reward_fn=lambda _: 1.0, **options)) for way in BESIDE}
         for memory in found.values():
             memory.add("double 2, please", "double({number: 2})")

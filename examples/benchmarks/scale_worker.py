@@ -15,7 +15,7 @@ import numpy as np
 from real_texts import KnownVectors, load
 from scale_tools import BareCommit, Clock, K, accepts, bootstrapped, disk_mib, exact, memory_mib, numpy_scan_ms, wait_for_chroma
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Retention
 
 Job = dict[str, Any]
 Row = dict[str, Any]
@@ -164,7 +164,7 @@ def episodes(job: Job) -> Row:
     folder, blocks = Path(job["folder"]), []
     bare = BareCommit(folder.parent)
     embedder = KnownVectors(texts.texts, np.array(texts.vectors))
-    with open_memory(job, embedder, **({"max_cases": job["n"]} if bounded else {})) as memory:
+    with open_memory(job, embedder, **({"retention": Retention(max_cases=job["n"])} if bounded else {})) as memory:
         for done in range(0, job["episodes"], job["block"]):
             recall, reward, commit = Clock(), Clock(), Clock()
             began, cpu, wins = time.perf_counter(), time.process_time(), 0

@@ -35,7 +35,7 @@ from langchain_mcp_adapters.tools import load_mcp_tools
 from scripted import ScriptedModel
 from tqdm import tqdm
 
-from cascade_memory import with_tool_calls
+from cascade_memory import Ranking, Retention, with_tool_calls
 from cascade_memory.evaluation.bench.summary import interval
 from cascade_memory.evaluation.reuse.search_agent import MOST_CALLS
 from cascade_memory.evaluation.reuse.search_plan import KNOWN
@@ -50,8 +50,8 @@ ROLE = (
 )
 METHODS = {
     "no memory": None,
-    "most similar case": {"ranker": "similarity", "abstain": False},
-    "CASCADE, always a case": {"abstain": False},
+    "most similar case": {"ranker": "similarity", "ranking": Ranking(abstain=False)},
+    "CASCADE, always a case": {"ranking": Ranking(abstain=False)},
     "CASCADE": {},
 }
 
@@ -120,7 +120,7 @@ async def main() -> None:
         for seed in range(seeds):
             order = random.Random(seed).sample(stream, len(stream)) if seed else stream
             for name, method in METHODS.items():
-                chosen = None if method is None else {**method, "case_text": found_by}
+                chosen = None if method is None else {**method, "retention": Retention(case_text=found_by)}
                 model = real(options.model, options.base_url) if options.model else ScriptedModel(seed=seed)
                 results[name].append(await play(model, tools, dict(order), chosen, f"{name}, order {seed}"))
     print(f"{who}; {len(stream)} questions over MCP, at most {MOST_CALLS} searches each; orders of the questions: {seeds}")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from small_disk import SmallDisk
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking
 from cascade_memory.errors import StoreUnwritable
 
 DEADLINE = 0.5
@@ -36,7 +36,7 @@ def main(place: Path, kind: str, when: str) -> dict[str, object]:
     """Do it; ``when`` the disk becomes so: before the memory is opened, or while it is open."""
     disk = SmallDisk(place, megabytes=64)
     folder = place / "memory"
-    options = {"embedder": "hashing", "deadline": DEADLINE, "abstain": False}
+    options = {"embedder": "hashing", "deadline": DEADLINE, "ranking": Ranking(abstain=False)}
     with CascadeMemory(folder, **options) as memory:
         for i in range(20):
             memory.reward(memory.recall(f"task {i} of kind {i % 4}").episode_id, 1.0, solution=f"solution {i % 4}")

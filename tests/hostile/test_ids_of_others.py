@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from warned import MISTAKE
 
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Retention, Trust
 from cascade_memory.errors import CascadeError, UnknownEpisode
 
 NOWHERE = "nowhere"
@@ -69,7 +69,8 @@ def _said(ask: Asking, memory: CascadeMemory, one: str) -> str:
 @pytest.mark.parametrize("tickets", [False, True])
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_an_id_of_another_namespace_is_answered_like_one_that_does_not_exist(tmp_path: Path, on_disk: bool, tickets: bool):
-    options: dict[str, Any] = {"embedder": "hashing", "learn": "inline", "tickets": tickets, "max_cases": 2}
+    options: dict[str, Any] = {"embedder": "hashing", "learn": "inline"}
+    options |= {"trust": Trust(tickets=tickets), "retention": Retention(max_cases=2)}
     with CascadeMemory(*([tmp_path / "memory"] if on_disk else []), **options) as memory:
         theirs: dict[str, Any] = {"namespace": "theirs"}
         solved, failed = (memory.acting(**theirs).recall("a task", thread_id="t").episode_id for _ in range(2))

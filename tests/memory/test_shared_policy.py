@@ -58,7 +58,7 @@ def test_cases_words_and_clusters_are_not_shared(shared: CascadeMemory):
 
 @pytest.mark.slow
 def test_what_was_learned_together_survives_a_restart(tmp_path: Path):
-    options = {"embedder": "hashing", "learn": "inline", "policy_scope": "shared"}
+    options = {"embedder": "hashing", "learn": "inline", "ranking": Ranking(policy_scope="shared")}
     with CascadeMemory(tmp_path / "memory", **options) as memory:
         for i in range(4):
             _live(memory, f"tenant{i}", 30)
@@ -69,7 +69,7 @@ def test_what_was_learned_together_survives_a_restart(tmp_path: Path):
 
 @pytest.mark.slow
 def test_forgetting_a_namespace_reaches_the_weights_that_it_shared(tmp_path: Path):
-    options = {"embedder": "hashing", "learn": "inline", "policy_scope": "shared"}
+    options = {"embedder": "hashing", "learn": "inline", "ranking": Ranking(policy_scope="shared")}
     with CascadeMemory(tmp_path / "both", **options) as memory, CascadeMemory(tmp_path / "one", **options) as innocent:
         _live(memory, "kept", 60)
         with (tmp_path / "kept.jsonl").open("w") as file:

@@ -27,6 +27,7 @@ ELSEWHERE = {
     "LangChain: a class, a function, and what agents and our retriever inherit": (
         "RunnableSequence create_retriever_tool ainvoke invoke with_config callbacks document"
     ),
+    "LangChain: a scripted model, and its replies": "GenericFakeChatModel AIMessage",
     "LangChain: what other retrievers have that becomes ours": "vectorstore as_retriever search_kwargs",
     "LangChain: how a chain falls back on another one; LangGraph: what asks a person": "with_fallbacks __interrupt__",
     "LangChain's human in the loop": "HumanInTheLoopMiddleware interrupt_mode per_call",
