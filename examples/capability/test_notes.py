@@ -226,7 +226,7 @@ def test_notes_do_not_say_anything_of_a_corrected_answer(memory: CascadeMemory):
 
 def test_notes_of_somebody_are_forgotten_with_all_that_they_wrote(tmp_path: Path):
     folder = tmp_path / "m"
-    with _opened(folder, actor="ann") as memory:
+    with _opened(folder).acting(actor="ann") as memory:
         case = str(memory.add("the printer jams", "pull the tray"))
         memory.notes.pin(case, "of ann")
         memory.acting(actor="bobby").notes.pin(case, TEXT)
@@ -236,7 +236,7 @@ def test_notes_of_somebody_are_forgotten_with_all_that_they_wrote(tmp_path: Path
 
 
 def test_an_export_brings_notes_along_once(tmp_path: Path):
-    with _opened(tmp_path / "m", actor="ann") as memory:
+    with _opened(tmp_path / "m").acting(actor="ann") as memory:
         case, other = (str(memory.add(f"task {n}", f"fix {n}")) for n in range(2))
         for of, text in ((case, "one"), (other, "two"), (case, "three")):
             memory.notes.pin(of, text)

@@ -130,7 +130,7 @@ def _lived(steps: list[_Step], first: str, *, abstain: bool) -> tuple[Any, ...]:
 @given(steps=_STEPS)
 def test_a_namespace_is_the_same_whether_or_not_another_one_is_busy(steps: list[_Step]):
     alone = [step for step in steps if step.namespace == "a"]
-    assert _lived(steps, "a", ranking=Ranking(abstain=True)) == _lived(alone, "a", ranking=Ranking(abstain=True))
+    assert _lived(steps, "a", abstain=True) == _lived(alone, "a", abstain=True)
 
 
 @pytest.mark.slow
@@ -138,4 +138,4 @@ def test_a_namespace_is_the_same_whether_or_not_another_one_is_busy(steps: list[
 @given(steps=_STEPS)
 def test_nor_does_it_matter_which_namespace_was_there_first(steps: list[_Step]):
     # Whether a case is shown is decided by a draw, seeded with the number of the namespace: not a matter of what it knows.
-    assert _lived(steps, "b", ranking=Ranking(abstain=False)) == _lived(steps, "a", ranking=Ranking(abstain=False))
+    assert _lived(steps, "b", abstain=False) == _lived(steps, "a", abstain=False)

@@ -131,7 +131,7 @@ def test_rewards_that_it_gave_to_others_are_taken_back(ram: CascadeMemory):
 _OTHER = textwrap.dedent(
     """
     import os, signal, sys
-    from cascade_memory import CascadeMemory
+    from cascade_memory import CascadeMemory, Retention
     from cascade_memory.ledger import forgetting, undoing
 
     def die(*_):

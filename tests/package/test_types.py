@@ -17,8 +17,8 @@ from cascade_memory.capabilities import CAPABILITIES
 
 PROJECT = Path(__file__).parents[2]
 OPENING = (
-    "reward_fun=len", "namspace='n'", "rankr='light'", "learns='off'", "abstein=True",
-    "reward_fn=3", "learn='never'", "candidates='many'", "retain_at='all'", "deadline=[2]",
+    "reward_fun=len", "namspace='n'", "rankr='light'", "learns='off'", "ranking=Ranking(abstein=True)",
+    "reward_fn=3", "learn='never'", "ranking=Ranking(candidates='many')", "retention={'retain_at': 1}", "deadline=[2]",
 )  # fmt: skip
 RECALLING = (
     "kk=1", "namspace='n'", "wher={}", "episode='e'", "metadat={}",
@@ -38,7 +38,7 @@ def _present() -> list[str]:
 
 def _program() -> str:
     """Write a program with a mistake in every line that says so, and none in the others."""
-    lines: list[str] = []
+    lines = ["from cascade_memory import Ranking"]
     for number, door in enumerate(_present()):
         name, memory = f"Memory{number}", f"memory{number}"
         calls = [
@@ -106,7 +106,9 @@ def test_a_language_server_completes_the_options(door: str, tmp_path: Path):
     pytest.importorskip("pyright")
     opening = f"from {door} import CascadeMemory\nmemory = CascadeMemory('m', "
     with LanguageServer(tmp_path) as server:
-        assert {"reward_fn=", "namespace=", "embedder=", "deadline=", "holdout="} <= server.completions(opening)
+        assert {"reward_fn=", "namespace=", "embedder=", "deadline=", "ranking="} <= server.completions(opening)
+        grouped = f"from cascade_memory import Ranking\n{opening}ranking=Ranking("
+        assert {"abstain=", "holdout=", "shadow="} <= server.completions(grouped)
         assert {"solution=", "source=", "overwrite="} <= server.completions(f"{opening})\nmemory.reward(")
         members = server.completions(f"{opening})\nmemory.")
         assert {"recall", "acting", "cases", "episodes", "report", "review", "forget"} <= members
