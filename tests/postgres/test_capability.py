@@ -14,7 +14,7 @@ from cascade_memory import CascadeMemory
 _USED = """
 import json, sys
 from cascade_memory import CascadeMemory
-with CascadeMemory(sys.argv[1], embedder="hashing", learn="inline", actor="ann") as memory:
+with CascadeMemory(sys.argv[1], embedder="hashing", learn="inline").acting(actor="ann") as memory:
     case = next(iter(memory.cases.all())).id
     memory.notes.pin(case, "only for the old printer")
     pinned = [(note.case_id == case, note.text, note.actor) for note in memory.notes.all()]
