@@ -130,7 +130,7 @@ def data() -> Path:
 @pytest.fixture
 def always_warned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every warning that a person has restored be given: what chance decides has tests of its own."""
-    monkeypatch.setattr("cascade_memory.engine.warning_shelf.MOST", 1.0)
+    monkeypatch.setattr("cascade_memory.capabilities.warnings.shelf.MOST", 1.0)
 
 
 @pytest.fixture

@@ -8,18 +8,14 @@ from typing import TYPE_CHECKING
 from cascade_memory.lazy import door
 
 if TYPE_CHECKING:
-    from cascade_memory.cycle.blame import Solved, blamed_step
     from cascade_memory.cycle.chat_turns import NOTHING, Show, is_only_text, said, turns
-    from cascade_memory.cycle.places import CLEARLY, Call, Mistake
     from cascade_memory.cycle.reuse import is_failure, render
 
 # The names that the benchmark, the contract tests and the inspector use. A module is imported at the first use of its names.
 __getattr__, __dir__ = door(
     __name__,
     {
-        "blame": "Solved blamed_step",
         "chat_turns": "NOTHING Show is_only_text said turns",
-        "places": "CLEARLY Call Mistake",
         "reuse": "is_failure render",
     },
 )

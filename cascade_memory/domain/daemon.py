@@ -57,7 +57,7 @@ class Daemon:
 
     @property
     def is_lost(self) -> bool:
-        """True if the thread was started but died before it ran: it did not begin to run within a second."""
+        """True if the thread was started more than a second ago and has not begun to run; it then counts as dead."""
         return bool(self._claim and self._asked) and time.monotonic() > self._asked + _UNBORN
 
     @property

@@ -63,7 +63,7 @@ _QUERIES = (
 
 
 class Noted(NamedTuple):
-    """A parsed identity: its name, and a note on each column that differs from the built-in column at the same place."""
+    """The parsed identity of a pair encoder: its name, and by place the notes on the columns that it added or changed."""
 
     name: str
     notes: Mapping[int, str]

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.domain.actions import NewAction
+from cascade_memory import capabilities
 from cascade_memory.domain.cost import STEPS, Spent, Totals
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.recall import Recall
@@ -31,12 +31,12 @@ from cascade_memory.engine.loaded_states import LoadedStates
 from cascade_memory.engine.log_lines import recall_line, reward_line
 from cascade_memory.engine.mirror_feeder import MirrorFeeder
 from cascade_memory.engine.namespace_state import NamespaceState
+from cascade_memory.engine.part import EnginePart
 from cascade_memory.engine.parts import Parts
 from cascade_memory.engine.recording import Recording
 from cascade_memory.engine.request import Judgement, RecallRequest
 from cascade_memory.engine.settling import settlement
 from cascade_memory.engine.signing import Signing
-from cascade_memory.engine.warning_desk import WarningDesk
 from cascade_memory.errors import MemoryClosed, MemoryForked
 from cascade_memory.learning.columns import columns_of
 from cascade_memory.learning.shared_head import SharedHead
@@ -47,7 +47,6 @@ from cascade_memory.visible import on_one_line
 
 _log = log_of(__name__)
 
-RECORD = "its record is bad beyond doubt"  # the note on a quarantine that no person decided
 _FEW = 16  # namespaces: with more, closing saves only what would take long to learn again
 
 Learning = Literal["inline", "background", "off"]
@@ -76,11 +75,11 @@ class Engine:
         self._last_used = 0.0
         check_embedder(parts.ledger, parts.embedder, parts.place)
         self._follower = Follower(parts.ledger, parts.rereads, self._drop_outdated)
-        self.warnings = WarningDesk(self)
-        if parts.warnings is not None:
-            self._follower.join_whole(self.warnings)
-        number = functools.partial(parts.ledger.namespace, create=False)
-        self._loader = LoadedStates(self._loaded, self._follower, self.note_failure, number)
+        self.capable: tuple[EnginePart, ...] = tuple(one.PART(self) for one in capabilities.parts("engine_part"))
+        for part in filter(lambda one: one.follows, self.capable):
+            self._follower.join_whole(part)
+        number_of = functools.partial(parts.ledger.namespace, create=False)
+        self._loader = LoadedStates(self._loaded, self._follower, self.note_failure, number_of)
         self._states = self._loader.states
         self._shared_head: SharedHead | None = None
         if parts.ranker.shared is not None:
@@ -188,7 +187,8 @@ class Engine:
                     self.parts.snapshots.drop(namespace_id)
                 else:
                     state.rebuild()
-            self.warnings.rebuild()
+            for part in self.capable:
+                part.rebuild()
 
     # -- learning ----------------------------------------------------------------------------------------------------
 
@@ -224,17 +224,19 @@ class Engine:
         """Learn everything that was applied so far, and evict cases where there are too many; a failure is counted."""
         self._learn_together()
         self.make_room()  # before anything is learned, which may take long
-        busy = list(self._states.values())
+        busy = self.loaded()
         while busy:  # in turns: a namespace with a long training must not hold up the others
             busy = [state for state in busy if self._learn_some(state) and not self._closed]
-        self.warnings.learn()
+        for part in self.capable:
+            part.learn()
 
     def _learn_some(self, state: NamespaceState) -> bool:
         """Evict cases from a namespace if necessary, and learn there; return whether more is left to learn."""
         self._tidy_if_due(state)
         try:
             more = state.learn(outcomes=self.learning != "off")
-            self._quarantine(state)
+            for part in self.capable:
+                part.learned(state)
             return more
         except Exception as error:  # noqa: BLE001 - what was acknowledged is in the ledger; learning can be repeated
             self.note_failure("learn", error)
@@ -252,14 +254,14 @@ class Engine:
                 if self._shared_head.learn():
                     for namespace_id in self.parts.ledger.namespaces().values():
                         self.parts.snapshots.drop(namespace_id)  # it was learned with the help of data that is deleted now
-                    for state in list(self._states.values()):
+                    for state in self.loaded():
                         state.rebuild_policy()
             except Exception as error:  # noqa: BLE001 - as below
                 self.note_failure("learn", error)
 
     def make_room(self) -> None:
         """Evict and expire cases in every namespace where that is due."""
-        for state in list(self._states.values()):
+        for state in self.loaded():
             self._tidy_if_due(state)
 
     def _tidy_if_due(self, state: NamespaceState) -> None:
@@ -271,26 +273,9 @@ class Engine:
         except Exception as error:  # noqa: BLE001 - too many cases are no reason to fail; it will be tried again
             self.note_failure("evict", error)
 
-    def _quarantine(self, state: NamespaceState) -> None:
-        """Quarantine the actors whose record has become bad beyond doubt, with an entry in the audit log.
-
-        If a person has decided about an actor meanwhile, in any process, that decision stands.
-        """
-        if convicts := state.standings.convicts():
-            action = NewAction(kind="quarantine", note=RECORD)
-            for actor in convicts:
-                self.parts.ledger.actors.quarantine(state.namespace_id, actor, action, unless_decided=True)
-            self.follow()
-
-    def suspects(self, namespace: str | None = None) -> tuple[str, ...]:
-        """Name the actors that a person should look at, in one namespace or in all; only loaded namespaces count."""
-        return tuple(
-            on_one_line(f"{one.actor!r} in namespace {state.name!r}: {one.why}")
-            for state in list(self._states.values())
-            if namespace in (None, state.name)
-            for one in state.standings.all()
-            if one.alarming
-        )
+    def loaded(self) -> list[NamespaceState]:
+        """Return the states of the namespaces that are loaded."""
+        return list(self._states.values())
 
     def note_failure(self, step: str, error: Exception, *, warned: bool = False) -> None:
         """Count and log a failure that no exception reports; at INFO if the caller is ``warned``. DEBUG has the traceback."""
@@ -367,7 +352,7 @@ class Engine:
 
     def rebuild_due(self) -> list[str]:
         """Return the namespaces in which something still has to be learned again from scratch."""
-        return [state.name for state in list(self._states.values()) if state.rebuild_due]
+        return [state.name for state in self.loaded() if state.rebuild_due]
 
     def sync(self) -> None:
         """Learn everything acknowledged so far and feed all cases to the mirror."""
@@ -388,7 +373,7 @@ class Engine:
                 thread.finish()
         self.learn_soon()  # what another process has forgotten must not return in a snapshot
         self.learn_now()
-        states = list(self._states.values())
+        states = self.loaded()
         for state in states:
             try:
                 state.close(thorough=len(states) <= _FEW)

@@ -1,4 +1,4 @@
-"""The part of an engine that is needed to settle an episode, and to blame a step of a failed run."""
+"""The part of an engine that is needed to settle an episode."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from cascade_memory.encoders.matchers import CarefulMatcher
 from cascade_memory.engine.namespace_state import NamespaceState
+from cascade_memory.engine.part import EnginePart
 from cascade_memory.engine.parts import Parts
-from cascade_memory.engine.warning_desk import WarningDesk
 
 
 class Settles(Protocol):
@@ -19,7 +19,7 @@ class Settles(Protocol):
 
     parts: Parts
     matcher: CarefulMatcher
-    warnings: WarningDesk
+    capable: tuple[EnginePart, ...]  # what capabilities do in the engine
 
     @property
     def learning(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +13,8 @@ from cascade_memory.cycle.retain import case_from
 from cascade_memory.cycle.reward import hindsight
 from cascade_memory.domain.digests import digest
 from cascade_memory.domain.episode import FAILED_BELOW, TRUSTED_SOURCES
-from cascade_memory.domain.failure_warning import Blame
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.records import NewCase, RecallRecord, Settlement, Unsettled
-from cascade_memory.domain.trajectory import Solution
 from cascade_memory.engine.request import Judgement
 from cascade_memory.engine.settles import Settles
 from cascade_memory.errors import ContentChanged, InvalidInput
@@ -65,6 +64,9 @@ def settlement(engine: Settles, judgement: Judgement) -> Settlement:
         )
     learns = judgement.source in TRUSTED_SOURCES and engine.learning != "off"
     teaches_failure = learns and judgement.value < FAILED_BELOW
+    more: dict[str, Any] = {}
+    for part in engine.capable:
+        more |= part.judged(judgement, episode, solution, unseen=unseen, teaches_failure=teaches_failure)
     return Settlement(
         episode_id=judgement.episode_id,
         namespace=episode.namespace,
@@ -87,23 +89,8 @@ def settlement(engine: Settles, judgement: Judgement) -> Settlement:
         ticket=judgement.ticket,
         cap=judgement.cap,
         opens=opens,
-        blame=_blame(engine, judgement, episode, solution, unseen=unseen) if teaches_failure else None,
-        repeats=_repeats(engine, judgement, episode, solution) if episode.checked else {},
+        **more,
     )
-
-
-def _blame(
-    engine: Settles, judgement: Judgement, episode: Unsettled, solution: Solution | None, *, unseen: bool
-) -> Blame | None:
-    from cascade_memory.engine.blaming import blame_of  # most rewards need nothing of it
-
-    return blame_of(engine, judgement, episode, solution, unseen=unseen)
-
-
-def _repeats(engine: Settles, judgement: Judgement, episode: Unsettled, solution: Solution | None) -> Mapping[str, bool]:
-    from cascade_memory.engine.blaming import repeats_of
-
-    return repeats_of(engine, judgement, episode, solution)
 
 
 def _new(opens: RecallRecord) -> Unsettled:

@@ -63,7 +63,7 @@ class Guard:
         return output[0]
 
     def _asked(self, tool: BaseTool, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _Asked | None:
-        """Return the question about a call, with the warnings that can answer it; None if the call belongs to no episode."""
+        """Return what to pass to ``warnings.check`` before a call, and these warnings; None if the call has no episode."""
         with fail_open(self._memory, "check"):
             if (found := self._here()) is not None:
                 episode_id, namespace = found

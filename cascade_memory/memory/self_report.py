@@ -63,8 +63,8 @@ def health_of(engine: Engine) -> Health:
         database=engine.parts.place if path is None and engine.parts.shared is not None else None,
         log_lag=0 if shared is None else engine.behind(),
         leases={} if shared is None else shared(),
-        alarms=(*engine.alarms.current(), *engine.suspects()),
-        unblamed=dict(engine.warnings.unblamed),
+        alarms=(*engine.alarms.current(), *_alarms(engine)),
+        unblamed={reason: count for part in engine.capable for reason, count in part.left_out().items()},
     )
 
 
@@ -75,14 +75,18 @@ def report_on(engine: Engine, name: str, *, everywhere: bool) -> Report:
     if everywhere:
         costs = Costs.of(list(engine.totals.values()))
         judged, arms = list(insight.judged(None)), insight.arms(None)
-        return report_of(judged, arms, None, None, costs, engine.suspects(), warnings=warnings)
+        return report_of(judged, arms, None, None, costs, _alarms(engine), warnings=warnings)
     namespace_id = engine.namespace_id(name)
     learned = learned_by(_policy(engine, name), engine.parts.ranker.features)
     costs = Costs.of([engine.totals[name]] if name in engine.totals else [])
     judged, arms = list(insight.judged(namespace_id)), insight.arms(namespace_id)
     tallies = list(ledger.warnings.tallies(namespace_id).values()) if warnings else []
-    suspects = engine.suspects(name)
-    return report_of(judged, arms, name, learned, costs, suspects, warnings=warnings, tallies=tallies)
+    alarms = _alarms(engine, name)
+    return report_of(judged, arms, name, learned, costs, alarms, warnings=warnings, tallies=tallies)
+
+
+def _alarms(engine: Engine, namespace: str | None = None) -> tuple[str, ...]:
+    return tuple(alarm for part in engine.capable for alarm in part.alarms(namespace))
 
 
 def _policy(engine: Engine, name: str) -> Policy:

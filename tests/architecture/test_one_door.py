@@ -34,9 +34,12 @@ WRITES = {
     "episodes.finish": {"memory/ending.py": "finish"},
     "forgetting.forget_source": {"memory/curation.py": "outcomes that count again, each made of a Judgement"},
     "episodes.close": {"memory/episodes.py": "no text", "memory/ending.py": "no text"},
-    "warnings.decide": {"capabilities/warnings/verbs.py": "advise", "engine/warning_desk.py": "what distil wrote"},
-    "warnings.note_check": {"engine/warning_desk.py": "no text"},
-    "warnings.keep_newest": {"engine/warning_desk.py": "no text"},
+    "warnings.decide": {
+        "capabilities/warnings/verbs.py": "advise",
+        "capabilities/warnings/engine_part.py": "what distil wrote",
+    },
+    "warnings.note_check": {"capabilities/warnings/engine_part.py": "no text"},
+    "warnings.keep_newest": {"capabilities/warnings/engine_part.py": "no text"},
 }
 _OF_TEXTS = {"check_query", "check_solution", "check_metadata", "check_note"}
 _MAY_CHECK = {

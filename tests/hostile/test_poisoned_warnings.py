@@ -10,7 +10,7 @@ from planted_secrets import ALL, EVERY, found_below, found_in, nothing_is_said
 from warned import CALL, MISTAKE, TASK, about_to, fail, mistaken
 
 from cascade_memory import CascadeMemory, FailureWarning, Step, Trajectory, Trust, WarningOptions
-from cascade_memory.cycle.advising import advice_text
+from cascade_memory.capabilities.warnings.advising import advice_text
 from cascade_memory.memory.memory import Memory
 
 

@@ -32,8 +32,10 @@ def test_stats_and_report_count_the_warnings_if_there_are_any():
 
 @pytest.mark.parametrize("alone", [True, False])
 def test_what_came_of_the_last_warning_is_seen_even_where_counting_takes_long(alone: bool, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("cascade_memory.engine.warning_shelf.LONG", 0.0)
-    monkeypatch.setattr("cascade_memory.engine.warning_shelf.SPARING", 1e9)  # where it learns, it rests for good after a count
+    monkeypatch.setattr("cascade_memory.capabilities.warnings.shelf.LONG", 0.0)
+    monkeypatch.setattr(
+        "cascade_memory.capabilities.warnings.shelf.SPARING", 1e9
+    )  # where it learns, it rests for good after a count
     with CascadeMemory(embedder="hashing", learn="inline") as memory:
         fail(memory)
         (first,) = memory.warnings.all()

@@ -11,7 +11,7 @@ from inside import engine_of
 from warned import CALL, MISTAKE, OTHER, TASK, about_to, fail, mistaken
 
 from cascade_memory import CascadeMemory, Ranking, Retention, Step, WarningOptions
-from cascade_memory.cycle.advising import advice_text
+from cascade_memory.capabilities.warnings.advising import advice_text
 from cascade_memory.domain.transcript import is_rendered
 from cascade_memory.errors import InvalidInput, StoreBusy, UnknownWarning
 
@@ -382,7 +382,7 @@ def test_a_fault_in_blame_costs_no_reward(memory: CascadeMemory, monkeypatch: py
     def broken(*_: object) -> object:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("cascade_memory.engine.blaming.blamed_step", broken)
+    monkeypatch.setattr("cascade_memory.capabilities.warnings.blaming.blamed_step", broken)
     fail(memory)
     assert memory.stats().rewards == 1
     assert memory.health().failures == {"blame": 1}

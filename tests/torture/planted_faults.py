@@ -79,7 +79,7 @@ FAULTS = (
         "if number > 1 and used + len(text) >= max_total_chars:",
     ),
     Fault(
-        "cycle/tables.py",
+        "capabilities/warnings/sql_tables.py",
         "listing = (listing or last in _SAYS_WHERE) and",
         "listing = (listing or last not in _SAYS_WHERE) and",
     ),
@@ -97,7 +97,7 @@ FAULTS = (
     ),
     Fault("encoders/minilm.py", "if spec is None or not spec.submodule_search_locations:", "if spec is None:"),
     Fault(
-        "engine/blaming.py",
+        "capabilities/warnings/blaming.py",
         'case.metadata.get("solved") is not False and not case.hidden',
         'case.metadata.get("solved") is not False and case.hidden',
     ),
@@ -138,7 +138,9 @@ FAULTS = (
     Fault("langchain/nodes.py", 'memory.data.note_failure("recall", error)', "pass"),
     Fault("lazy.py", 'if (error.name or "").split(".")[0] not in optional:', "if False:"),
     Fault(
-        "learning/warning_value.py", "if worth >= _BEYOND_DOUBT and tally.warned", "if worth >= _BEYOND_DOUBT or tally.warned"
+        "capabilities/warnings/value.py",
+        "if worth >= _BEYOND_DOUBT and tally.warned",
+        "if worth >= _BEYOND_DOUBT or tally.warned",
     ),
     Fault(
         "learning/learner.py",

@@ -7,6 +7,8 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from cascade_memory.capabilities.warnings.engine_part import WarningDesk
+from cascade_memory.capabilities.warnings.request import CheckRequest, StepsSoFar
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.digests import digest
 from cascade_memory.domain.failure_warning import Advice, FailureWarning, WarningDecision
@@ -15,7 +17,6 @@ from cascade_memory.domain.transcript import MAX_FIELD_CHARS, tool_step
 from cascade_memory.domain.validation import check_id, check_k, clean_text
 from cascade_memory.engine.door import Incoming
 from cascade_memory.engine.engine import Engine
-from cascade_memory.engine.warning_request import CheckRequest, StepsSoFar
 from cascade_memory.errors import InvalidInput
 from cascade_memory.memory.bound import Bound
 from cascade_memory.memory.explaining import explained
@@ -63,7 +64,7 @@ class Warnings(Bound):
         >>> memory.warnings.check(memory.recall("count the customers").episode_id, tool="sql", arguments={"q": "SELECT 1"})
         """
         request = self._check_request(episode_id, action, tool, arguments, done, call_id)
-        return self._engine.warnings.check(request)
+        return _desk_of(self._engine).check(request)
 
     async def acheck(
         self,
@@ -77,7 +78,7 @@ class Warnings(Bound):
     ) -> Advice | None:
         """Do what ``check`` does without blocking the event loop."""
         request = self._check_request(episode_id, action, tool, arguments, done, call_id)
-        warnings = self._engine.warnings
+        warnings = _desk_of(self._engine)
         if warnings.silent(request.namespace):
             return None
         return await in_thread(functools.partial(warnings.check, request))
@@ -119,7 +120,7 @@ class Warnings(Bound):
         vector = None
         if near is not None:
             vector = engine.embed([engine.parts.door.record().query(near)])[0]
-        found = engine.warnings.all(name, near=vector)
+        found = _desk_of(engine).all(name, near=vector)
         return found if k is None else found[: check_k(k)]
 
     def get(self, warning_id: str) -> FailureWarning | None:
@@ -132,7 +133,7 @@ class Warnings(Bound):
         >>> memory.warnings.get(memory.warnings.all()[0].id).happened
         'no such column: nme'
         """
-        return self._caught_up().warnings.one(self._namespace, check_id(warning_id, "warning_id"))
+        return _desk_of(self._caught_up()).one(self._namespace, check_id(warning_id, "warning_id"))
 
     # -- deciding --------------------------------------------------------------------------------------------------------
 
@@ -217,3 +218,7 @@ def _step(action: object, tool: object, arguments: object) -> Step:
         return Step(action=said)
     called = tool_step(given["tool"], arguments or {}, observation="")
     return called if arguments or not said else Step(tool=called.tool, action=said)
+
+
+def _desk_of(engine: Engine) -> WarningDesk:
+    return next(part for part in engine.capable if isinstance(part, WarningDesk))

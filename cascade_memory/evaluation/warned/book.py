@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory import FailureWarning, Step, Trajectory
-from cascade_memory.cycle import CLEARLY, Call, Mistake, Solved, blamed_step
+from cascade_memory.capabilities.warnings import CLEARLY, Call, Mistake, Solved, blamed_step
 from cascade_memory.domain import Blame
 from cascade_memory.evaluation.warned.listening import Act
 

@@ -43,8 +43,8 @@ def listener_of(
 
     At the start the agent is shown the nearest warnings. As in ``memory.warnings.check``, a warning is left out if its action
     has worked on a task that is clearly more similar to this one than the warning's own task. A check also compares places (the
-    arguments of a call except those in which the mistake lies, see ``cycle.places``). This cannot be done here, since at the
-    start there is no call yet.
+    arguments of a call except those in which the mistake lies, see ``places`` in the folder of warnings). This cannot be done
+    here, since at the start there is no call yet.
     """
     found = memory.warnings.all(near=query) if arm.shown else []
     active = [one for one in found if one.state == "active"]

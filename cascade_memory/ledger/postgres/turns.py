@@ -80,7 +80,7 @@ class Turns:
 
 
 class _Turn(Held[bool]):
-    """The turn of one thread."""
+    """One thread's turn to be let in by ``Turns``; the thread waits until it comes."""
 
     def __init__(self, room: Turns, seconds: float) -> None:
         self._room, self._seconds = room, seconds

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
 
-from cascade_memory.cycle.action_words import NUMBER, PLACEHOLDER, said_in, texts_in, words_in
-from cascade_memory.cycle.tables import Before, may_be_tables, tables_in, words_before
+from cascade_memory.capabilities.warnings.action_words import NUMBER, PLACEHOLDER, said_in, texts_in, words_in
+from cascade_memory.capabilities.warnings.sql_tables import Before, may_be_tables, tables_in, words_before
 from cascade_memory.domain.failure_warning import Blame
 from cascade_memory.domain.trajectory import Step
 
@@ -29,7 +29,7 @@ class Call:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """All words of the call."""
+        """All words of the action, without numbers: the union of ``wordings``."""
         return frozenset[str]().union(*self.wordings)
 
     @cached_property

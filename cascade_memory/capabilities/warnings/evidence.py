@@ -10,14 +10,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.cycle.consequences import SoFar, may_fail_again
-from cascade_memory.cycle.places import Call, stands
+from cascade_memory.capabilities.warnings.consequences import SoFar, may_fail_again
+from cascade_memory.capabilities.warnings.places import Call, stands
+from cascade_memory.capabilities.warnings.request import StepsSoFar
+from cascade_memory.capabilities.warnings.shelf import WarningShelf
 from cascade_memory.domain.failure_warning import Failure
 from cascade_memory.domain.trajectory import Step, Trajectory, capped
 from cascade_memory.engine.namespace_state import NamespaceState
 from cascade_memory.engine.parts import Parts
-from cascade_memory.engine.warning_request import StepsSoFar
-from cascade_memory.engine.warning_shelf import WarningShelf
 
 _CONTRADICTING = 16  # solved cases that are asked whether an action works
 _EXPLAINED = 16  # failures of which the runs are read, to see what was done there before; what failed more often, counts
@@ -47,7 +47,7 @@ def those_that_count(
     """Yield those of ``failures`` that make the action ``step`` a mistake, in their order.
 
     Each failure is examined on demand, since the first is usually enough. A failure is left out if the same action has worked
-    in the same place (see ``cycle.places``), or on a task more similar to the present one. It is also left out if it may have
+    in the same place (see ``places``), or on a task more similar to the present one. It is also left out if it may have
     depended on the state of things in its run, and this state is different now. That state is not compared in two cases: if the
     error message names a word of the action, and so says what was wrong, and for warnings that the agent was ``told`` already.
     """

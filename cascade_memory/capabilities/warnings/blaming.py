@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 
-from cascade_memory.cycle.blame import Solved, blame_of_the_world, blamed_step, came_again, why_nobody
+from cascade_memory.capabilities.warnings.blame import Solved, blame_of_the_world, blamed_step, came_again, why_nobody
+from cascade_memory.capabilities.warnings.shelf import WarningShelf
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.episode import FAILED_BELOW, TRUSTED_SOURCES
 from cascade_memory.domain.failure_warning import Blame
 from cascade_memory.domain.records import Unsettled
 from cascade_memory.domain.trajectory import Solution, Trajectory
 from cascade_memory.domain.trust import LEVELS
+from cascade_memory.domain.warning_options import WarningOptions
 from cascade_memory.engine.request import Judgement
 from cascade_memory.engine.settles import Settles
 
@@ -22,8 +26,27 @@ _BLAMED = 8  # failures of a warning that say what the mistake is: one message m
 _ALIKE = 0.3  # the least cosine of their tasks
 
 
+class Desk(Protocol):
+    """The part of a ``WarningDesk`` that blaming needs."""
+
+    options: WarningOptions | None
+    unblamed: Counter[str]
+
+    def shelf(self, namespace: str) -> WarningShelf | None:
+        """Return the warnings of a namespace."""
+        ...
+
+    def happens_again(self, namespace: str, found: Blame, episode_id: str) -> bool:
+        """Note an error of the world; return whether it is known from enough episodes."""
+        ...
+
+    def note_blamed(self, namespace: str) -> None:
+        """Remember that a failure was stored."""
+        ...
+
+
 def blame_of(
-    engine: Settles, judgement: Judgement, episode: Unsettled, solution: Solution | None, *, unseen: bool
+    engine: Settles, desk: Desk, judgement: Judgement, episode: Unsettled, solution: Solution | None, *, unseen: bool
 ) -> Blame | None:
     """Return the step to blame; None if there is none, or if the verdict must not teach.
 
@@ -36,7 +59,7 @@ def blame_of(
         return None  # a correction comes back: its solution is the right one
     run = episode.solution if corrected else solution
     unseen = episode.agents_words if corrected else unseen
-    if unseen or engine.warnings.options is None or not isinstance(run, Trajectory):
+    if unseen or desk.options is None or not isinstance(run, Trajectory):
         return None
     if judgement.source not in TRUSTED_SOURCES:
         return None
@@ -49,7 +72,7 @@ def blame_of(
         # What an older version has stored may hold a secret: in this run, which is cleaned before its words are taken, or in
         # what worked.
         cleaned = judgement.record.solution(run) if corrected else run
-        found = _blamed(engine, judgement, episode.query, cleaned, near) if isinstance(cleaned, Trajectory) else None
+        found = _blamed(desk, judgement, episode.query, cleaned, near) if isinstance(cleaned, Trajectory) else None
         if found is not None:
             clean = judgement.record.text
             found = dataclasses.replace(
@@ -59,19 +82,19 @@ def blame_of(
         engine.note_failure("blame", error)
         return None
     if found is not None:
-        engine.warnings.note_blamed(judgement.namespace)
+        desk.note_blamed(judgement.namespace)
     else:
-        engine.warnings.unblamed[why_nobody(run)] += 1
+        desk.unblamed[why_nobody(run)] += 1
     return found
 
 
-def _blamed(engine: Settles, judgement: Judgement, task: str, run: Trajectory, near: Sequence[Solved]) -> Blame | None:
-    matters = None if engine.warnings.options is None else engine.warnings.options.matters
+def _blamed(desk: Desk, judgement: Judgement, task: str, run: Trajectory, near: Sequence[Solved]) -> Blame | None:
+    matters = None if desk.options is None else desk.options.matters
     found = blamed_step(task, run, near, matters)
     if found is not None:
         return found
     found = blame_of_the_world(task, run, near, matters)
-    again = found is not None and engine.warnings.happens_again(judgement.namespace, found, judgement.episode_id)
+    again = found is not None and desk.happens_again(judgement.namespace, found, judgement.episode_id)
     return found if again else None
 
 
@@ -100,13 +123,13 @@ def _is_run(case: Case, episode_id: str) -> bool:
     return solved and isinstance(case.solution, Trajectory) and case.episode_id != episode_id
 
 
-def repeats_of(engine: Settles, judgement: Judgement, episode: Unsettled, solution: Solution | None) -> Mapping[str, bool]:
+def repeats_of(
+    engine: Settles, desk: Desk, judgement: Judgement, episode: Unsettled, solution: Solution | None
+) -> Mapping[str, bool]:
     """Return, for each warning that was checked in an episode, whether its mistake was repeated."""
-    if engine.warnings.options is None:
-        return {}
     run = episode.solution if judgement.action is not None and judgement.action.corrects else solution
     try:
-        shelf = engine.warnings.shelf(judgement.namespace)
+        shelf = desk.shelf(judgement.namespace)
         if shelf is None:
             return {}
         shelf.refresh()

@@ -13,8 +13,8 @@ from inside import engine_of
 from warned import mistaken
 
 from cascade_memory import CascadeMemory, Step
+from cascade_memory.capabilities.warnings.value import FIRST, FLOOR, MOST, SURE, WarningValue
 from cascade_memory.domain.failure_warning import Tally
-from cascade_memory.learning.warning_value import FIRST, FLOOR, MOST, SURE, WarningValue
 
 MISTAKES = 12
 

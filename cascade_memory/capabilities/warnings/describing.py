@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.capabilities.warnings.shelf import WarningShelf
+from cascade_memory.capabilities.warnings.value import FLOOR
 from cascade_memory.domain.failure_warning import Failure, FailureWarning, Tally, WarningDecision
 from cascade_memory.domain.trust import level
-from cascade_memory.engine.warning_shelf import WarningShelf
 from cascade_memory.learning.standings import Standings
-from cascade_memory.learning.warning_value import FLOOR
 
 
 def described(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Set
 
-from cascade_memory.cycle.action_words import PLACEHOLDER, READ, words_in
+from cascade_memory.capabilities.warnings.action_words import PLACEHOLDER, READ, words_in
 
 _SAYS_WHERE = frozenset(["from", "into", "join"])
 _MAY_SAY_WHERE = _SAYS_WHERE | frozenset(

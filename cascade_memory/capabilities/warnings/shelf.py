@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.cycle.action_words import said_by, words_in
-from cascade_memory.cycle.consequences import Before, before
-from cascade_memory.cycle.places import Mistake
+from cascade_memory.capabilities.warnings.action_words import said_by, words_in
+from cascade_memory.capabilities.warnings.consequences import Before, before
+from cascade_memory.capabilities.warnings.places import Mistake
+from cascade_memory.capabilities.warnings.value import MOST, WarningValue
 from cascade_memory.domain.failure_warning import Blame, Failure, Tally, WarningDecision
 from cascade_memory.domain.records import Change
 from cascade_memory.domain.trajectory import Step
-from cascade_memory.learning.warning_value import MOST, WarningValue
 
 if TYPE_CHECKING:
     from cascade_memory.ledger.core import Ledger
@@ -175,7 +175,7 @@ class WarningShelf:
         return nearest_first([one for one in found if one.vector.shape == vector.shape], vector)
 
     def mistake(self, failure: Failure) -> Mistake:
-        """Return the ``cycle.places.Mistake`` of a failure. It is kept, since later checks need what it has found out."""
+        """Return the ``places.Mistake`` of a failure. It is kept, since later checks need what it has found out."""
         found = self._mistakes.get(failure.key)
         if found is None or found.blame is not failure.blame:  # the failures were read anew meanwhile
             found = Mistake(failure.blame)

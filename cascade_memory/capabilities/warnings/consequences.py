@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from cascade_memory.cycle.action_words import COMMON, READ
-from cascade_memory.cycle.places import Call
+from cascade_memory.capabilities.warnings.action_words import COMMON, READ
+from cascade_memory.capabilities.warnings.places import Call
 from cascade_memory.domain.failure_warning import Blame
 from cascade_memory.domain.trajectory import Solution, Step, Trajectory
 

@@ -6,26 +6,29 @@ import functools
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.cycle.action_words import words_in
-from cascade_memory.cycle.advising import advice_text
+from cascade_memory.capabilities.warnings.action_words import words_in
+from cascade_memory.capabilities.warnings.advising import advice_text
+from cascade_memory.capabilities.warnings.describing import described, held_from, names_somebody
+from cascade_memory.capabilities.warnings.evidence import HasCases, those_that_count
+from cascade_memory.capabilities.warnings.request import CheckRequest
+from cascade_memory.capabilities.warnings.shelf import Group, WarningShelf
+from cascade_memory.capabilities.warnings.value import FLOOR
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.digests import digest
 from cascade_memory.domain.failure_warning import Advice, Blame, Check, Failure, FailureWarning, WarningDecision
 from cascade_memory.domain.patience import patience
-from cascade_memory.domain.records import Change
-from cascade_memory.domain.trajectory import Step, Trajectory
-from cascade_memory.engine.warning_evidence import HasCases, those_that_count
-from cascade_memory.engine.warning_request import CheckRequest
-from cascade_memory.engine.warning_shelf import Group, WarningShelf
-from cascade_memory.engine.warning_words import described, held_from, names_somebody
+from cascade_memory.domain.records import Change, Unsettled
+from cascade_memory.domain.trajectory import Solution, Step, Trajectory
+from cascade_memory.engine.part import EnginePart
+from cascade_memory.engine.request import Judgement
+from cascade_memory.engine.settles import Settles
 from cascade_memory.errors import EpisodeClosed
-from cascade_memory.learning.warning_value import FLOOR
 
 _WAITS = 0.5  # seconds that a check may wait for a lock, all its waits together
 _SHELVES, _FAILURES = 1_024, 50_000  # held at most; those are let go that were not asked for the longest time
@@ -34,12 +37,8 @@ _WORLD, _WORLD_KEPT = 3, 1_000  # episodes that make an error of the world a mis
 _TIDIED = 64  # failures after which old ones are looked for
 
 
-class Serves(HasCases, Protocol):
+class Serves(HasCases, Settles, Protocol):
     """The part of an engine that a ``WarningDesk`` needs."""
-
-    def namespace_id(self, namespace: str) -> int:
-        """Return the id of a namespace; 0 if it does not exist."""
-        ...
 
     def hear(self) -> None:
         """Apply what other processes have written to the log."""
@@ -49,12 +48,8 @@ class Serves(HasCases, Protocol):
         """Return the time limit from the ttl: what is older is not shown any more."""
         ...
 
-    def note_failure(self, step: str, error: Exception) -> None:
-        """Count a failure that no exception reports to the caller."""
-        ...
 
-
-class WarningDesk:
+class WarningDesk(EnginePart):
     """Checks actions, with the failures of each namespace on a ``WarningShelf``; follows the log for all shelves.
 
     Without options (``warnings=False``), no action is checked and no failure is kept.
@@ -62,6 +57,7 @@ class WarningDesk:
 
     def __init__(self, engine: Serves) -> None:
         self._engine, self.options = engine, engine.parts.warnings
+        self.follows = self.options is not None
         self._ledger = engine.parts.ledger
         self._shelves: dict[str, WarningShelf] = {}
         self._by_id: dict[int, WarningShelf] = {}
@@ -317,6 +313,25 @@ class WarningDesk:
                 del self._of_the_world[next(iter(self._of_the_world))]
             return len(episodes) >= _WORLD
 
+    def judged(
+        self, judgement: Judgement, episode: Unsettled, solution: Solution | None, *, unseen: bool, teaches_failure: bool
+    ) -> Mapping[str, Any]:
+        """Say at which step a run failed, and whether known mistakes were repeated."""
+        if self.options is None or not (teaches_failure or episode.checked):
+            return {}
+        from cascade_memory.capabilities.warnings.blaming import blame_of, repeats_of  # most rewards need nothing of it
+
+        engine, found = self._engine, dict[str, Any]()
+        if teaches_failure:
+            found["blame"] = blame_of(engine, self, judgement, episode, solution, unseen=unseen)
+        if episode.checked:
+            found["repeats"] = repeats_of(engine, self, judgement, episode, solution)
+        return found
+
+    def left_out(self) -> Mapping[str, int]:
+        """Return how many failed runs became no warning, by reason."""
+        return self.unblamed
+
     def note_blamed(self, namespace: str) -> None:
         """Remember that a failure was stored."""
         self._blamed[namespace] = self._blamed.get(namespace, 0) + 1
@@ -376,3 +391,6 @@ class WarningDesk:
             work()
         except Exception as error:  # noqa: BLE001 - warnings are no reason to stop learning
             self._engine.note_failure("warnings", error)
+
+
+PART = WarningDesk

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cascade_memory.cycle.blame import blamed_step
-from cascade_memory.cycle.places import Call, Mistake
+from cascade_memory.capabilities.warnings.blame import blamed_step
+from cascade_memory.capabilities.warnings.places import Call, Mistake
 from cascade_memory.domain.failure_warning import Blame
 from cascade_memory.domain.trajectory import Step, Trajectory
 

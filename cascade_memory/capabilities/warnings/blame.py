@@ -11,9 +11,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from cascade_memory.cycle.action_words import COMMON, NUMBER, is_same_mistake, said_by, shape_of, words_in
-from cascade_memory.cycle.mishaps import is_error_of_the_world, is_refused
-from cascade_memory.cycle.places import FIELD, Call, Mistake
+from cascade_memory.capabilities.warnings.action_words import COMMON, NUMBER, is_same_mistake, said_by, shape_of, words_in
+from cascade_memory.capabilities.warnings.mishaps import is_error_of_the_world, is_refused
+from cascade_memory.capabilities.warnings.places import FIELD, Call, Mistake
 from cascade_memory.domain.digests import digest
 from cascade_memory.domain.failure_warning import Blame, Blamed
 from cascade_memory.domain.trajectory import Step, Trajectory

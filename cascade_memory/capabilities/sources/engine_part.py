@@ -1,0 +1,58 @@
+"""Puts actors into quarantine whose record has become bad beyond doubt, and names those that a person should look at."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from cascade_memory.domain.actions import NewAction
+from cascade_memory.engine.namespace_state import NamespaceState
+from cascade_memory.engine.part import EnginePart
+from cascade_memory.engine.parts import Parts
+from cascade_memory.visible import on_one_line
+
+RECORD = "its record is bad beyond doubt"  # the note on a quarantine that no person decided
+
+
+class Quarantines(Protocol):
+    """The part of an engine that is needed for a quarantine."""
+
+    parts: Parts
+
+    def follow(self) -> bool:
+        """Apply new lines of the ledger's log."""
+        ...
+
+    def loaded(self) -> list[NamespaceState]:
+        """Return the states of the namespaces that are loaded."""
+        ...
+
+
+class Judging(EnginePart):
+    """Acts on the records of actors, which each namespace's ``standings`` keep."""
+
+    def __init__(self, engine: Quarantines) -> None:
+        self._engine = engine
+
+    def learned(self, state: NamespaceState) -> None:
+        """Quarantine the actors whose record has become bad beyond doubt, with an entry in the audit log.
+
+        If a person has decided about an actor meanwhile, in any process, that decision stands.
+        """
+        if convicts := state.standings.convicts():
+            action = NewAction(kind="quarantine", note=RECORD)
+            for actor in convicts:
+                self._engine.parts.ledger.actors.quarantine(state.namespace_id, actor, action, unless_decided=True)
+            self._engine.follow()
+
+    def alarms(self, namespace: str | None = None) -> tuple[str, ...]:
+        """Name the actors that a person should look at; only loaded namespaces count."""
+        return tuple(
+            on_one_line(f"{one.actor!r} in namespace {state.name!r}: {one.why}")
+            for state in self._engine.loaded()
+            if namespace in (None, state.name)
+            for one in state.standings.all()
+            if one.alarming
+        )
+
+
+PART = Judging
