@@ -18,6 +18,12 @@ ROOT = Path(cascade_memory.__file__).parent
 FILES = {file.relative_to(ROOT).as_posix(): file.read_text() for file in sorted(ROOT.rglob("*.py"))}
 OURS = {name: text for name, text in FILES.items() if not name.startswith(("evaluation/", "testing/", "looks/"))}
 
+
+def _trees(*words: str) -> Iterator[tuple[str, ast.Module]]:
+    """Yield the files in which one of these words stands; the others need not be parsed, which takes seconds."""
+    return ((name, ast.parse(text)) for name, text in OURS.items() if any(word in text for word in words))
+
+
 _ACQUIRES = {"acquire", "try_acquire", "mkdtemp", "mkstemp"}
 _CALLED_BY_NAME = {"take", "os.open"}
 _BEGINS = ("BEGIN", "SAVEPOINT")
@@ -87,7 +93,7 @@ def _unsafe(tree: ast.AST, *, held: bool = False) -> Iterator[int]:
 
 @pytest.mark.slow
 def test_what_is_acquired_is_acquired_inside_the_try_that_lets_go_of_it():
-    found = {name: lines for name, text in OURS.items() if (lines := list(_unsafe(ast.parse(text))))}
+    found = {name: lines for name, tree in _trees(*_ACQUIRES, *_CALLED_BY_NAME, *_BEGINS) if (lines := list(_unsafe(tree)))}
     wrong = {name: lines for name, lines in found.items() if len(lines) != MAY_ACQUIRE.get(name, (0, ""))[0]}
     assert wrong == {}
     assert MAY_ACQUIRE.keys() == found.keys(), "take these out of the table"
@@ -97,8 +103,8 @@ def test_what_is_acquired_is_acquired_inside_the_try_that_lets_go_of_it():
 def test_nothing_that_holds_something_is_written_in_python():
     found = {
         name
-        for name, text in OURS.items()
-        for node in ast.walk(ast.parse(text))
+        for name, tree in _trees(*_WRITTEN_IN_PYTHON)
+        for node in ast.walk(tree)
         if isinstance(node, (ast.Name, ast.Attribute)) and _name(node) in _WRITTEN_IN_PYTHON
     }
     assert found - MAY_USE.keys() == set(), "use interruptible, Flag, or locks in ``with``"
@@ -107,7 +113,7 @@ def test_nothing_that_holds_something_is_written_in_python():
 
 def _blocks() -> set[str]:
     """Return the names of our blocks; without those that name something else in another file."""
-    functions = [node for text in OURS.values() for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    functions = [node for _, tree in _trees("interruptible") for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     made = {one.name for one in functions if any(_name(by) == "interruptible" for by in one.decorator_list)}
     return (made | {"block_of", "closed_surely"}) - {"read", "write", "_opened", "_written", "_ending"}
 
@@ -124,7 +130,7 @@ def _kept_in_variables(tree: ast.AST, blocks: set[str]) -> list[int]:
 def test_no_variable_holds_a_block():
     blocks = _blocks()
     assert {"patience", "asked_by", "calculating"} <= blocks
-    assert {name: lines for name, text in OURS.items() if (lines := _kept_in_variables(ast.parse(text), blocks))} == {}
+    assert {name: lines for name, tree in _trees(*blocks) if (lines := _kept_in_variables(tree, blocks))} == {}
     planted = "waits = patience(1.0)\nwaits = nullcontext() if found is None else asked_by(found)\nwith patience(1.0):\n    1"
     assert _kept_in_variables(ast.parse(planted), blocks) == [1, 2]
 

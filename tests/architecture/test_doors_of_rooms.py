@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,13 +15,22 @@ SATELLITES = ("evaluation", "inspector", "testing")
 ROOMS = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
 
 
-def imports(path: Path) -> Iterator[tuple[str, str]]:
+@functools.cache
+def imports(path: Path) -> tuple[tuple[str, str], ...]:
     """Return the names that a file imports from this package, with the module that each comes from."""
+    found: list[tuple[str, str]] = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("cascade_memory"):
-            yield from ((str(node.module), alias.name) for alias in node.names)
+            found += [(str(node.module), alias.name) for alias in node.names]
         elif isinstance(node, ast.Import):
-            yield from ((alias.name, "") for alias in node.names if alias.name.startswith("cascade_memory"))
+            found += [(alias.name, "") for alias in node.names if alias.name.startswith("cascade_memory")]
+    return tuple(found)
+
+
+def taken_from(room: str) -> set[str]:
+    """Return the names that the satellites import from a room."""
+    files = [path for satellite in SATELLITES for path in (PACKAGE / satellite).rglob("*.py")]
+    return {name for path in files for home, name in imports(path) if home == f"cascade_memory.{room}"}
 
 
 @pytest.mark.parametrize("satellite", SATELLITES)
@@ -44,15 +53,8 @@ def test_a_room_offers_what_type_checkers_see_there_and_nothing_that_nobody_take
     assert written <= offered
     assert offered - written <= files  # a file that was imported is an attribute as well
     assert all(getattr(module, name) is not None for name in written)
-    taken = {
-        name
-        for satellite in SATELLITES
-        for path in (PACKAGE / satellite).rglob("*.py")
-        for home, name in imports(path)
-        if home == f"cascade_memory.{room}"
-    }
     for_users = set(getattr(module, "__all__", ()))
-    assert written - taken - for_users == set()
+    assert written - taken_from(room) - for_users == set()
 
 
 def test_a_name_that_a_room_does_not_offer_is_an_attribute_error():
