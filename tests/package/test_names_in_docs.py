@@ -8,10 +8,12 @@ import contextlib
 import functools
 import keyword
 import re
+from collections.abc import Set
 from pathlib import Path
 
 import pytest
 from command_line import arguments_by_command
+from definitions import Definitions, last_name
 from pages import FENCE, PAGES, PROJECT, blocks
 
 from cascade_memory.evaluation.bench.human import HUMAN
@@ -94,93 +96,6 @@ _INLINE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 _PATH = re.compile(r"[\w.*/-]+(::\w+)?")
 
 
-class Definitions(ast.NodeVisitor):
-    """What is defined in some files: not what a function calls its variables, which nobody outside can use."""
-
-    def __init__(self) -> None:
-        self.names: set[str] = set()
-        self.arguments: dict[str, set[str]] = {}  # of a function, or of a class: those of its constructor, or its fields
-        self.members: dict[str, set[str]] = {}  # of a class
-        self.bases: dict[str, set[str]] = {}
-        self.types: dict[tuple[str, str], set[str]] = {}  # (class or "", name): the words of its annotation
-        self.strings: set[str] = set()
-        self._class = ""
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        outer, self._class = self._class, node.name
-        self._define(node.name, inside=outer)
-        self.members.setdefault(node.name, set())
-        self.arguments.setdefault(node.name, set())
-        self.bases.setdefault(node.name, set()).update(_last_name(base) for base in node.bases)
-        self.generic_visit(node)
-        self._class = outer
-
-    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        arguments = {one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
-        self._define(node.name, inside=self._class)
-        self.names |= arguments
-        self.arguments.setdefault(self._class if node.name == "__init__" else node.name, set()).update(arguments)
-        self._annotate(node.name, node.returns)
-        if self._class:
-            self.members[self._class] |= {
-                one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store)
-            }
-        self.strings |= {one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str)}
-        for one in ast.walk(node):  # a tool of the server: a function within a function, that is registered
-            if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and one is not node and one.decorator_list:
-                self.names |= {one.name, *(argument.arg for argument in one.args.args)}
-
-    visit_AsyncFunctionDef = visit_FunctionDef
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        if isinstance(node.target, ast.Name):
-            self._define(node.target.id, inside=self._class)
-            self.arguments.setdefault(self._class, set()).add(node.target.id)
-            self._annotate(node.target.id, node.annotation)
-        self.generic_visit(node)
-
-    def visit_Name(self, node: ast.Name) -> None:
-        if isinstance(node.ctx, ast.Store):
-            self._define(node.id, inside=self._class)
-
-    def visit_alias(self, node: ast.alias) -> None:
-        self.names.add((node.asname or node.name).split(".")[-1])
-
-    def visit_Constant(self, node: ast.Constant) -> None:
-        if isinstance(node.value, str):
-            self.strings.add(node.value)
-
-    def _define(self, name: str, *, inside: str) -> None:
-        self.names.add(name)
-        if inside:
-            self.members.setdefault(inside, set()).add(name)
-
-    def _annotate(self, name: str, annotation: ast.expr | None) -> None:
-        if annotation is not None:
-            self.types.setdefault((self._class, name), set()).update(re.findall(r"\w+", ast.unparse(annotation)))
-
-    def members_of(self, classes: set[str]) -> set[str]:
-        """Return the members of some classes, inherited ones as well."""
-        found: set[str] = set()
-        seen: set[str] = set()
-        while classes:
-            found |= {member for one in classes for member in self.members.get(one, ())}
-            seen |= classes
-            classes = {base for one in classes for base in self.bases.get(one, ())} - seen
-        return found
-
-    def type_of(self, classes: set[str], name: str) -> set[str]:
-        """Return the classes of ours that an attribute of some classes holds, or that it returns when it is called."""
-        words: set[str] = set()
-        for one in classes:
-            words |= self.types.get((one, name), set()) or self.type_of(self.bases.get(one, set()), name)
-        return words & set(self.members)
-
-
-def _last_name(node: ast.expr) -> str:
-    return re.findall(r"\w+", ast.unparse(node))[0] if not isinstance(node, ast.Attribute) else node.attr
-
-
 @functools.cache
 def defined() -> Definitions:
     """Return what the package and the examples define."""
@@ -190,6 +105,15 @@ def defined() -> Definitions:
             found.visit(ast.parse(file.read_text()))
             found.names |= {file.stem, file.parent.name}
     return found
+
+
+@functools.cache
+def every(what: str) -> frozenset[str]:
+    """Return what may stand where a name, a value, an attribute or an argument is expected."""
+    if what in ("name", "value"):
+        return frozenset({*defined().names, *defined().strings, *(OBJECTS if what == "name" else ())})
+    known = defined().arguments if what == "argument" else {**defined().members, "": defined().names}
+    return frozenset().union(*known.values())
 
 
 @functools.cache
@@ -301,15 +225,13 @@ class Checked(ast.NodeVisitor):
     def __init__(self, page: Path) -> None:
         self._run = run_on(page) | ALLOWED | set(dir(builtins))
 
-    def _check(self, word: str, known: set[str], what: str) -> None:
+    def _check(self, word: str, known: Set[str], what: str) -> None:
         if word not in known and word not in self._run:
             raise Unknown(f"{what} {word!r} does not exist")
 
     def visit_Name(self, node: ast.Name) -> None:
         is_argument = isinstance(node.ctx, ast.Store) and node.id not in OBJECTS
-        arguments = {one for known in defined().arguments.values() for one in known}
-        names = arguments if is_argument else defined().names | defined().strings | set(OBJECTS)
-        self._check(node.id, names, "the argument" if is_argument else "the name")
+        self._check(node.id, every("argument" if is_argument else "name"), "the argument" if is_argument else "the name")
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         dotted = ast.unparse(node)
@@ -320,8 +242,8 @@ class Checked(ast.NodeVisitor):
             self._check_dotted(dotted)
             return
         classes = self._type(node.value)
-        every = {member for known in defined().members.values() for member in known}
-        self._check(node.attr, defined().members_of(classes) if classes else every | defined().names, "the attribute")
+        known = defined().members_of(classes) if classes else every("attribute")
+        self._check(node.attr, known, "the attribute")
 
     def _check_dotted(self, dotted: str) -> None:
         *modules, name = dotted.split(".")
@@ -332,7 +254,7 @@ class Checked(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         self.generic_visit(node)
-        name = _last_name(node.func)
+        name = last_name(node.func)
         root = re.findall(r"\w+", ast.unparse(node.func))[0]
         if root in ALLOWED or name not in defined().arguments:
             return
@@ -348,7 +270,7 @@ class Checked(ast.NodeVisitor):
 
     def visit_Constant(self, node: ast.Constant) -> None:
         if isinstance(node.value, str) and len(node.value.split()) == 1:
-            self._check(node.value, defined().strings | defined().names, "the value")
+            self._check(node.value, every("value"), "the value")
 
     def _type(self, node: ast.expr) -> set[str]:
         if ast.unparse(node) in OBJECTS:
