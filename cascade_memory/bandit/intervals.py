@@ -44,10 +44,17 @@ def student(freedom: float) -> float:
     """
     if freedom > 5_000:
         return _Z
-    angle = np.linspace(0.0, math.pi / 2, 20_001)
-    density = np.cos(angle) ** (freedom - 1.0)
+    angle, logarithm = _grid()
+    density = np.exp((freedom - 1.0) * logarithm)
     area = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
     return float(math.sqrt(freedom) * np.tan(np.interp(0.95 * area[-1], area, angle)))
+
+
+@functools.cache
+def _grid() -> tuple[Numbers, Numbers]:
+    """Return angles from 0 to pi / 2, and the logarithms of their cosines."""
+    angle = np.linspace(0.0, math.pi / 2, 20_001)
+    return angle, np.log(np.cos(angle))
 
 
 def mean(values: Numbers) -> Interval:
