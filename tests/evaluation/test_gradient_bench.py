@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import subprocess
 import sys
 import time
@@ -210,28 +211,19 @@ def test_wrong_options_are_refused(options, said, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_gradients_and_cases_are_played_side_by_side_with_the_same_weights(tmp_path):
+def test_gradients_and_cases_are_played_side_by_side_with_the_same_weights(tmp_path, monkeypatch, capsys):
+    """The script runs in this process, which has loaded the frameworks."""
     template = "{% for m in messages %}{{ m['role'] }} {{ m['content'] }} . {% endfor %}"
     model = make_language_model(tmp_path / "tiny", template=template)
     lines = [{"task": f"go to the {word}", "label": [{"label": "neutral"}]} for word in ("north", "south") * 10]
     (tmp_path / "sentifin.jsonl").write_text("\n".join(map(json.dumps, lines)))
     script = Path(__file__).parents[2] / "examples" / "benchmarks" / "gradients_beside_cases.py"
-    command = [
-        sys.executable,
-        script,
-        str(model),
-        "--data",
-        str(tmp_path),
-        "--tasks",
-        "20",
-        "--seeds",
-        "2",
-        "--out",
-        "rows.jsonl",
-    ]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert [line.split("  ")[0] for line in done.stdout.splitlines()[1:]] == ["zero-shot", REINFORCE, "similarity", "CASCADE"]
+    options = ["--data", str(tmp_path), "--tasks", "20", "--seeds", "2", "--out", "rows.jsonl"]
+    monkeypatch.setattr(sys, "argv", [str(script), str(model), *options])
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(script), run_name="__main__")
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.split("  ")[0] for line in printed[1:]] == ["zero-shot", REINFORCE, "similarity", "CASCADE"]
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
     assert {row["declared"]["show"] for row in rows} == {"turns"}
     assert len({row["declared"]["weights"] for row in rows}) == 1
