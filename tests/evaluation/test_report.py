@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_once import made_once
 
 from cascade_memory.cli import main
 from cascade_memory.evaluation.bench.plan import Run
@@ -33,7 +34,10 @@ VOID = {"meta", "link", "br", "img"}
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("played")
+    return made_once(tmp_path_factory, "rows-of-reports", _play) / "rows.jsonl"
+
+
+def _play(folder: Path) -> None:
     lines = [json.dumps({"task": task.query, "label": task.solution}) for task in tickets(90, 0)]
     (folder / "banking77.jsonl").write_text("\n".join(lines))
     target = folder / "rows.jsonl"
@@ -41,7 +45,6 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     played = [json.loads(line) for line in target.read_text().splitlines()]
     both = [*played, *({**row, "task": "sentifin"} for row in played)]
     target.write_text("".join(json.dumps(row) + "\n" for row in both))
-    return target
 
 
 @pytest.fixture(scope="module")
