@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+from made_once import made_once
 from pages import PROJECT
 from website_pages import build, faults, read
 
@@ -16,10 +17,11 @@ pytestmark = pytest.mark.skipif(importlib.util.find_spec("mkdocstrings") is None
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    target = tmp_path_factory.mktemp("site").resolve()
-    built = build(target)
-    assert built.returncode == 0, built.stderr
-    return target
+    def make(target: Path) -> None:
+        built = build(target / "site")
+        assert built.returncode == 0, built.stderr
+
+    return made_once(tmp_path_factory, "website", make).resolve() / "site"
 
 
 @pytest.mark.slow
