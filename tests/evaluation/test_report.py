@@ -40,11 +40,10 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _play(folder: Path) -> None:
     lines = [json.dumps({"task": task.query, "label": task.solution}) for task in tickets(90, 0)]
     (folder / "banking77.jsonl").write_text("\n".join(lines))
-    target = folder / "rows.jsonl"
-    run([Run("banking77", method, seed) for method in METHODS for seed in range(3)], folder, target, progress=False)
-    played = [json.loads(line) for line in target.read_text().splitlines()]
-    both = [*played, *({**row, "task": "sentifin"} for row in played)]
-    target.write_text("".join(json.dumps(row) + "\n" for row in both))
+    target, runs = folder / "rows.jsonl", [Run("banking77", method, seed) for method in METHODS for seed in range(3)]
+    played = run(runs, folder, target, progress=False)
+    twice = ({**row, "task": task} for task in ("banking77", "sentifin") for row in played)
+    target.write_text("".join(json.dumps(row) + "\n" for row in twice))
 
 
 @pytest.fixture(scope="module")
