@@ -58,11 +58,15 @@ def is_small_talk(text: str) -> bool:
     return _Said(text).is_small_talk
 
 
-def task_in(turns: Sequence[tuple[bool, T]], text_of: Callable[[T], str] = str) -> tuple[Kind, int | None]:
+def task_in(
+    turns: Sequence[tuple[bool, T]], text_of: Callable[[T], str] = str, skip: Callable[[str], bool] | None = None
+) -> tuple[Kind, int | None]:
     """Return what the user's last message is, and the position of the turn with the task it belongs to (None: no task yet).
 
     If the message is a task itself, this is its own position. A turn is a pair: whether the user wrote it, and its content. The
     content is a text, or something from which ``text_of`` reads a text. It is read for the last turns only.
+
+    A message of the user for which ``skip`` returns True counts as small talk, and as no task that a later one goes on with.
 
     >>> task_in([(True, "hello"), (False, "Hi!"), (True, "Where is my tent?"), (False, "On its way."), (True, "since when?")])
     ('follow-up', 2)
@@ -71,7 +75,12 @@ def task_in(turns: Sequence[tuple[bool, T]], text_of: Callable[[T], str] = str) 
     first: int | None = None  # the first message that is more than small talk
     of_user = [place for place, (by_user, _) in enumerate(turns) if by_user]
     for place in reversed(of_user[-_LOOKED_AT:]):
-        said = _Said(text_of(turns[place][1]))
+        text = text_of(turns[place][1])
+        if skip is not None and skip(text):
+            if place == of_user[-1]:
+                return "small talk", None
+            continue
+        said = _Said(text)
         kind = said.kind(next((text_of(one) for by_user, one in reversed(turns[:place]) if not by_user), ""))
         if place == of_user[-1]:
             last = kind

@@ -37,8 +37,8 @@ class GraphHooks:
         Args:
             query: The task: a key of the state or a function of the state; by default the last human message. A function that
                 returns None says that there is no task.
-            skip: A function that returns True for a text that is no task, such as a greeting: then nothing is recalled, and no
-                episode is opened.
+            skip: A function that gets the user's last message (or the text that ``query`` finds), and returns True if it is no
+                task, such as a command: then nothing is recalled and no episode is opened.
             key: Where to put the episode; the graph's state must declare this key.
             show: How ``inject`` shows the cases: as "text" between fences, or as earlier "turns" of the chat.
         """

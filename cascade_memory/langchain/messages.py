@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage, convert_to_messages
@@ -57,10 +57,11 @@ def task_in(messages: Sequence[BaseMessage]) -> tuple[str, str | None]:
     return text_of(messages[place])[:MAX_QUERY_CHARS], messages[place].id
 
 
-def turn_in(messages: Sequence[BaseMessage]) -> tuple[str, str | None, bool]:
+def turn_in(messages: Sequence[BaseMessage], skip: Callable[[str], bool] | None = None) -> tuple[str, str | None, bool]:
     """Return the current task, the id of the message that asked it, and whether the user's last message only goes on with it.
 
-    The task is empty if the user's last message is small talk, has no text, or was already answered.
+    The task is empty if the user's last message is small talk, has no text, or was already answered. A message of the user for
+    which ``skip`` returns True is no task.
     """
     text, _ = task_in(messages)
     if not text:
@@ -70,7 +71,7 @@ def turn_in(messages: Sequence[BaseMessage]) -> tuple[str, str | None, bool]:
         for i, one in enumerate(messages)
         if one.type in ("human", "ai") and not (one.type == "human" and _is_observation(messages, i))
     ]
-    kind, place = turns.task_in([(messages[i].type == "human", messages[i]) for i in places], text_of)
+    kind, place = turns.task_in([(messages[i].type == "human", messages[i]) for i in places], text_of, skip)
     if kind == "small talk" or place is None:
         return "", None, False
     asked = messages[places[place]]

@@ -30,20 +30,19 @@ def task_at(state: Any, query: Text, skip: Skip = None, *, verb: str) -> tuple[s
     """Return the task, the id of its message (None if there is none), and whether the user goes on with an earlier task.
 
     The task is empty if there is none: for example, if the message is small talk, if the function ``query`` returns None, or if
-    ``skip`` returns True.
+    ``skip`` returns True for the text that ``query`` found, or else for the user's own last message.
     """
     if query is None:
-        task, anchor, goes_on = turn_in(messages_in(state))
-    else:
-        found = query(state) if callable(query) else read(state, query)
-        if found is None and callable(query):
-            return "", None, False
-        if found is None:
-            raise InvalidInput(f"{verb}(query={query!r}) found nothing under this key: the state has {keys_in(state)}")
-        if not isinstance(found, str):
-            raise InvalidInput(f"{verb}(query={query!r}) found a {type(found).__name__} in the state, not a text")
-        task, anchor, goes_on = clean_text(found).strip()[:MAX_QUERY_CHARS], None, False
-    return ("", None, False) if task and skip is not None and skip(task) else (task, anchor, goes_on)
+        return turn_in(messages_in(state), skip)
+    found = query(state) if callable(query) else read(state, query)
+    if found is None and callable(query):
+        return "", None, False
+    if found is None:
+        raise InvalidInput(f"{verb}(query={query!r}) found nothing under this key: the state has {keys_in(state)}")
+    if not isinstance(found, str):
+        raise InvalidInput(f"{verb}(query={query!r}) found a {type(found).__name__} in the state, not a text")
+    task = clean_text(found).strip()[:MAX_QUERY_CHARS]
+    return ("" if task and skip is not None and skip(task) else task), None, False
 
 
 def keys_in(state: Any) -> str:

@@ -219,8 +219,8 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
                 returns None says that there is no task.
             solution: What is stored if the agent succeeds: a key of the state or a function of the state; by default it is read
                 from the messages of the episode.
-            skip: A function that returns True for a text that is no task, such as a greeting: then nothing is recalled, and no
-                episode is opened.
+            skip: A function that gets the user's last message (or the text that ``query`` finds), and returns True if it is no
+                task, such as a command: then nothing is recalled and no episode is opened.
         """
         try:
             from cascade_memory.langchain.middleware import CascadeMiddleware

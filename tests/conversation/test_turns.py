@@ -119,6 +119,20 @@ def test_two_tasks_in_a_conversation():
     assert found == [("task", 0), ("small talk", 0), ("task", 4), ("follow-up", 4)]
 
 
+def test_a_message_that_is_skipped_is_no_task_and_none_goes_on_with_it():
+    turns = [(True, "Where is my tent?"), (False, "On its way."), (True, "/help"), (False, "Ask me."), (True, "and the stove?")]
+    seen: list[str] = []
+
+    def command(text: str) -> bool:
+        seen.append(text)
+        return text.startswith("/")
+
+    assert task_in(turns[:3], skip=command) == ("small talk", None)
+    assert seen == ["/help"]
+    assert task_in(turns, skip=command) == ("follow-up", 0)
+    assert task_in(turns[2:], skip=command) == ("task", 2), "no task came before it"
+
+
 def test_a_long_message_is_a_task():
     assert kind_of("and " * 100, answer="Yes.") == "task"
 

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from adding_agents import ask
 from langchain.agents import create_agent
+from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from scripted import model
 
@@ -83,6 +85,60 @@ def test_a_function_says_what_is_a_task_and_what_is_none(make: Make, asked: str,
     assert cases == ([(task, "microwave it")] if asked.startswith("ticket") else [])
     assert bool(found["cascade_episode_id"]) is asked.startswith("ticket")
     assert memory.stats().recalls == asked.startswith("ticket")
+
+
+def _talking(memory: CascadeMemory, door: str, answers: list[str]) -> Callable[[str], dict[str, Any]]:
+    """A conversation in which a message that begins with a slash is no task; returns how to say something in it."""
+    replies: Any = GenericFakeChatModel(messages=iter([AIMessage(answer) for answer in answers]))
+    options: Any = {"skip": lambda text: text.startswith("/")}
+    saver = InMemorySaver()
+    if door == "middleware":
+        agent: Any = create_agent(replies, [], middleware=[memory.middleware(**options)], checkpointer=saver)
+    else:
+        builder = StateGraph(State)
+        builder.add_node("recall", memory.recall_node(**options)).add_node("learn", memory.learn_node())
+        builder.add_node("act", lambda state: {"messages": [replies.invoke(state["messages"])]})
+        builder.add_edge(START, "recall").add_edge("recall", "act").add_edge("act", "learn").add_edge("learn", END)
+        agent = builder.compile(checkpointer=saver)
+    return lambda said: agent.invoke({"messages": [("user", said)]}, {"configurable": {"thread_id": "t"}})
+
+
+@pytest.mark.parametrize("door", ["middleware", "nodes"])
+@pytest.mark.parametrize("command", ["/help", "/reset the conversation", "/how do I reset a whole conversation?"])
+def test_a_message_that_is_skipped_changes_nothing_and_the_user_can_go_on(make: Make, door: str, command: str):
+    judged: list[str] = []
+
+    def judge(episode: Any) -> bool:
+        judged.append(episode.query)
+        return True
+
+    memory = make(reward_fn=judge)
+    say = _talking(memory, door, ["It arrives on Monday.", "Commands begin with a slash.", "The stove as well."])
+    first = say("Where is my tent?")
+    before = [(case.id, case.solution) for case in memory.cases.all()]
+    skipped = say(command)
+    assert judged == ["Where is my tent?"]
+    assert [(case.id, case.solution) for case in memory.cases.all()] == before
+    assert memory.stats().episodes == memory.stats().recalls == 1
+    if door == "middleware":
+        assert (bool(first["cascade_episode_id"]), skipped["cascade_episode_id"]) == (True, None)
+    say("and the stove?")
+    assert judged == ["Where is my tent?"] * 2
+    assert memory.stats().episodes == memory.stats().recalls == 1
+    (case,) = memory.cases.all()
+    solution = str(case.solution)
+    assert case.query == "Where is my tent?"
+    assert all(one in solution for one in ("It arrives on Monday.", "Commands begin with", "The stove as well."))
+
+
+@pytest.mark.parametrize("door", ["middleware", "nodes"])
+def test_after_a_message_that_is_skipped_the_first_one_is_a_task_whatever_it_sounds_like(make: Make, door: str):
+    memory = make(reward_fn=lambda _: True)
+    say = _talking(memory, door, ["Commands begin with a slash.", "It arrives on Monday."])
+    say("/reset the conversation")
+    assert memory.stats().episodes == 0
+    say("and the stove?")
+    assert [(case.query, case.solution) for case in memory.cases.all()] == [("and the stove?", "It arrives on Monday.")]
 
 
 def test_the_solution_is_taken_from_where_it_is_said_to_be(make: Make):
