@@ -69,7 +69,8 @@ class Reported(BaseModel):
 
     episode_id: str = Field(description="The episode that was reported on")
     status: str = Field(
-        description='"learned", "waits for confirmation" (by the host), or that it was reported before and nothing was changed'
+        description='"learned", "waits for confirmation" (by the host), or that it was reported before, and what this report '
+        "has added; and why a success becomes no case"
     )
     case_id: str | SkipJsonSchema[None] = _if_any("The case that was made of the solution; missing if none was made")
 

@@ -163,9 +163,8 @@ def test_a_client_reports_on_what_the_host_has_opened_for_it_or_for_nobody_named
     with CascadeMemory(embedder="hashing", learn="inline") as memory:
         ann = Verbs(memory, actor="ann")
         for name in (None, "ann"):
-            assert (
-                ann.report_outcome(memory.acting(actor=name).recall(TASK).episode_id, 1.0)["status"] == "waits for confirmation"
-            )
+            told = ann.report_outcome(memory.acting(actor=name).recall(TASK).episode_id, 1.0, "fridge")
+            assert told["status"] == "waits for confirmation"
         with pytest.raises(InvalidInput, match="there is no episode"):
             ann.report_outcome(memory.acting(actor="bob").recall(TASK).episode_id, 1.0)
 

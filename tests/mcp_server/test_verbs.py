@@ -10,6 +10,7 @@ from inside import engine_of
 from cascade_memory import CascadeMemory, Ranking
 from cascade_memory.domain.trajectory import Step, Trajectory
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, InvalidInput
+from cascade_memory.mcp_server.answers import DoneStep
 from cascade_memory.mcp_server.verbs import Verbs, compact
 
 TASK = "heat a cup and put it into the cabinet"
@@ -103,6 +104,44 @@ def test_the_same_report_twice_is_one_and_another_is_refused(memory):
     assert verbs.report_outcome(episode_id, 1, "oven")["status"] == "was reported before; nothing was changed"
     with pytest.raises(AlreadyRewarded):
         verbs.report_outcome(episode_id, 0)
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_report_that_is_made_again_with_a_solution_says_what_it_has_added(memory, trusted):
+    verbs = Verbs(memory, trusted=trusted)
+    episode_id = verbs.recall_cases(TASK)["episode_id"]
+    became = "learned" if trusted else "waits for confirmation"
+    first = verbs.report_outcome(episode_id, 1)
+    assert first == {"episode_id": episode_id, "status": f"{became}; without a solution it becomes no case"}
+    assert verbs.report_outcome(episode_id, 1)["status"] == "was reported before; nothing was changed"
+    cases = memory.stats().cases
+    again = verbs.report_outcome(episode_id, 1, "microwave it")
+    assert memory.stats().cases == cases + trusted
+    assert memory.episodes.get(episode_id).solution == "microwave it"
+    if trusted:
+        assert again["status"] == "was reported before; now a case was made of it"
+        assert memory.cases.get(again["case_id"]).solution == "microwave it"
+    else:
+        assert again["status"] == "was reported before; the solution was added; the report waits for confirmation"
+        assert "case_id" not in again
+    third = verbs.report_outcome(episode_id, 1, "microwave it")
+    assert third == {**again, "status": "was reported before; nothing was changed"}
+
+
+def test_steps_that_come_with_a_second_report_of_a_failure_are_said_to_be_added(memory):
+    verbs = Verbs(memory, trusted=True)
+    episode_id = verbs.recall_cases(TASK)["episode_id"]
+    assert verbs.report_outcome(episode_id, 0)["status"] == "learned"
+    steps = [DoneStep(tool="sql", observation="no such table", failed=True)]
+    again = verbs.report_outcome(episode_id, 0, steps=steps)
+    assert again == {"episode_id": episode_id, "status": "was reported before; the steps were added"}
+
+
+def test_a_success_with_steps_alone_becomes_a_case(memory):
+    verbs = Verbs(memory, trusted=True)
+    answer = verbs.report_outcome(verbs.recall_cases(TASK)["episode_id"], 1, steps=[DoneStep(action="open fridge")])
+    assert answer["status"] == "learned"
+    assert memory.cases.get(answer["case_id"]).solution.steps[0].action == "open fridge"
 
 
 def test_another_namespace_is_as_if_it_were_not_there(folder):
