@@ -11,6 +11,7 @@ from typing import Any
 
 from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.conversation import is_small_talk
+from cascade_memory.cycle.advising import advice_text
 from cascade_memory.cycle.reuse import MAX_CASE_CHARS
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.digests import digest
@@ -37,7 +38,7 @@ _LOOK_AGAIN = (
     "something has changed since): call forget_cases without a code, look at what would be deleted, and pass the new code"
 )
 _OF_THE_HOST = ("namespaces", "exists")  # clients are shown one namespace, and do not learn the names of others
-NOTHING_KNOWN = "There is no warning about this action, or none that you have not had in this episode."
+NOTHING_KNOWN = "There is no warning about this action, or you have had it in this episode already."
 THINK_AGAIN = "Earlier runs failed at this action. Do something else, or do it anyway if you have a reason."
 MUST_NOT = "Earlier runs failed at this action, and the host does not allow it: do something else."
 LEARNED, WAITS, AGAIN = "learned", "waits for confirmation", "was reported before"
@@ -175,12 +176,14 @@ class Verbs:
         found = self.memory.episodes.get(episode_id)
         if found is None or not self._is_own(found):
             raise _no_episode(episode_id)
+        if not tool and not action.strip():
+            raise InvalidInput("check_action needs the action as text, or the tool and its arguments")
         advice = self.memory.warnings.check(episode_id, action or None, tool=tool or None, arguments=arguments)
         if advice is None:
             return {"known": False, "about": NOTHING_KNOWN}
         return {
             "known": True,
-            "warning": advice.text,
+            "warning": advice_text(advice.warning, locked=advice.locked, held=False),
             "warning_id": advice.warning.id,
             "about": MUST_NOT if advice.locked else THINK_AGAIN,
         }

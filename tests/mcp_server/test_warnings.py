@@ -52,6 +52,19 @@ def test_a_known_mistake_is_told_once_in_an_episode(memory: CascadeMemory):
     assert ask(verbs, WRONG)["known"] is True, "another episode"
 
 
+@pytest.mark.parametrize("lock", [True, False])
+def test_a_warning_on_a_question_does_not_say_that_something_was_about_to_be_done(folder: Path, lock: bool):
+    with CascadeMemory(folder, warnings=WarningOptions(lock=lock), learn="inline") as memory:
+        known_mistake(memory)
+        told = ask(Verbs(memory), WRONG)
+    assert told["warning"].startswith("This action failed before. Everything between the ")
+    assert "now" not in told["warning"].splitlines()[0].split()
+    assert "do the same again" not in told["warning"]
+    assert told["warning"].endswith(
+        "It is locked: do something else." if lock else "You may do it anyway if you have a reason."
+    )
+
+
 def test_an_action_as_text_is_known_as_well(memory: CascadeMemory):
     verbs = Verbs(memory, trusted=True)
     done = [DoneStep(action="open the safe", observation="the alarm rings", failed=True)]
