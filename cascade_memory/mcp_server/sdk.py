@@ -7,8 +7,10 @@ from typing import Any
 
 from mcp.shared.message import SessionMessage
 from mcp.types import INVALID_PARAMS, CallToolResult, ErrorData, JSONRPCError, JSONRPCMessage, ToolAnnotations
+from pydantic import ValidationError
 
 from cascade_memory import __version__
+from cascade_memory.mcp_server.refusals import refused
 
 try:
     _home: Any = importlib.import_module("mcp.server.mcpserver")
@@ -22,6 +24,22 @@ except ModuleNotFoundError:
 _errors: Any = importlib.import_module(f"{_home.__name__}.exceptions")
 ToolError: type[Exception] = _errors.ToolError  # in both versions, its text reaches the client
 ResourceError: type[Exception] = _errors.ResourceError
+
+
+class _Server(_server):
+    """The SDK's server, which refuses arguments with a sentence of its own."""
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], *context: Any) -> Any:
+        """Call a tool by its name."""
+        try:
+            return await super().call_tool(name, arguments, *context)
+        except ToolError as error:
+            wrong = error.__cause__
+            if not isinstance(wrong, ValidationError):
+                raise
+            (tool,) = [one for one in await self.list_tools() if one.name == name]
+            properties = tool.model_dump(by_alias=True)["inputSchema"]["properties"]
+            raise ToolError(refused(name, properties, wrong)) from wrong
 
 
 def prompt_error(text: str) -> Exception:
@@ -39,7 +57,7 @@ _HTTP: dict[str, Any] = {"stateless_http": True, "json_response": True}
 def make(name: str, instructions: str, *, host: str) -> Any:
     """Make a server without tools. For a loopback ``host`` it checks the Host header of requests (against DNS rebinding)."""
     own: dict[str, Any] = {"version": __version__} if _is_second else {"host": host, **_HTTP}
-    server = _server(name, instructions=instructions, log_level="ERROR", **own)
+    server = _Server(name, instructions=instructions, log_level="ERROR", **own)
     if _is_second:
         # Nothing here tells clients of changes: a stream of events would stay empty, and occupy a connection. SDK 2.3 has an
         # argument for that; 2.0 to 2.2 have not.
