@@ -67,6 +67,7 @@ def post(base: str, method: str, version: str = NEWEST, **params: Any) -> tuple[
 async def test_over_standard_input_the_client_chooses_the_version(folder: Path, mode: str, version: str):
     async with stdio(folder, mode=mode) as client:
         assert client.protocol_version == version
+        assert (client.server_info is None) == (mode == NEWEST), "who does not ask first is not told"
         assert len((await client.list_tools()).tools) == 6
         before = json.loads((await client.read_resource("cascade://stats")).contents[0].text)
         episode_id = (await ask(client, "recall_cases", query=TASK))["episode_id"]

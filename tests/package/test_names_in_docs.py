@@ -46,6 +46,7 @@ ELSEWHERE = {
     ),
     "MCP's clients": "get_tools langchain-mcp-adapters claude_desktop_config.json .cursor/mcp.json .vscode/mcp.json",
     "MCP: requests, headers, a package": "initialize ping MCP-Protocol-Version Mcp-Method Mcp-Name llama-index-tools-mcp",
+    "MCP's SDK, version 2: what a client knows of the server": "server_info",
     "Hugging Face: the form of a name, and a model": "owner/name Alibaba-NLP/gte-reranker-modernbert-base",
     "vLLM: what a request may ask of it": "chat_template_kwargs enable_thinking",
     "another program": "cp alfworld-download",
@@ -72,6 +73,7 @@ VERBATIM = {
         'skip=lambda text: text.startswith("[The messages above")',
     ),
     "how the MCP SDK's client is called": ('Client("http://127.0.0.1:8765/mcp")', 'mode="2026-07-28"'),
+    "a message of the MCP SDK's clients": ("Connection closed",),
     "LaTeX": (r"\boxed{}",),
     "where other programs write a password": (
         *('setPassword("...")|.htpasswd|.pgpass|htpasswd -b file ann ...|net use|-password ...'.split("|")),  # noqa: SIM905
