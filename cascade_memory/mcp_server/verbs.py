@@ -11,7 +11,6 @@ from typing import Any
 
 from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.conversation import is_small_talk
-from cascade_memory.cycle.advising import advice_text
 from cascade_memory.cycle.reuse import MAX_CASE_CHARS
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.digests import digest
@@ -178,12 +177,12 @@ class Verbs:
             raise _no_episode(episode_id)
         if not tool and not action.strip():
             raise InvalidInput("check_action needs the action as text, or the tool and its arguments")
-        advice = self.memory.warnings.check(episode_id, action or None, tool=tool or None, arguments=arguments)
+        advice = self.acting.warnings.check(episode_id, action or None, tool=tool or None, arguments=arguments)
         if advice is None:
             return {"known": False, "about": NOTHING_KNOWN}
         return {
             "known": True,
-            "warning": advice_text(advice.warning, locked=advice.locked, held=False),
+            "warning": advice.text,
             "warning_id": advice.warning.id,
             "about": MUST_NOT if advice.locked else THINK_AGAIN,
         }

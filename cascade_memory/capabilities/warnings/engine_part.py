@@ -247,7 +247,8 @@ class WarningDesk(EnginePart):
             return None
         locks = self.options is not None and self.options.lock
         warning = described(shelf, failures, best)
-        return Advice(warning=warning, episode_id=request.episode_id, text=advice_text(warning, locked=locks), locked=locks)
+        text = advice_text(warning, locked=locks, held=request.held)
+        return Advice(warning=warning, episode_id=request.episode_id, text=text, locked=locks)
 
     # -- looking -----------------------------------------------------------------------------------------------------
 

@@ -24,3 +24,4 @@ class CheckRequest:
     asker: str | None = None  # who uses the memory
     min_trust: int = 0  # the level that a failure must have
     deadline: float | None = None  # in seconds
+    held: bool = True  # the action waits for the answer; over MCP it does not: the agent asks, and then acts elsewhere

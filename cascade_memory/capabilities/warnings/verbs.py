@@ -102,6 +102,7 @@ class Warnings(Bound):
             asker=self._actor,
             min_trust=self._min_trust,
             deadline=self._deadline,
+            held=self._channel != "mcp",
         )
 
     # -- looking ---------------------------------------------------------------------------------------------------------
