@@ -47,5 +47,6 @@ class LedgerContract(
 
     ``make`` returns a fresh empty ledger. Some situations need the help of the subclass: orphaned rows (``tear``), a ledger
     that can be read but not written (``unwritable``), and the passing of time (``wait``; on a busy machine choose a long
-    ``TTL``, so that nothing expires early).
+    ``TTL``, so that nothing expires early). ``now`` is the clock that dates what expires, and ``COPIES = False`` says that the
+    database's own tools make the backups.
     """
