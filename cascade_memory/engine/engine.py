@@ -31,7 +31,7 @@ from cascade_memory.engine.loaded_states import LoadedStates
 from cascade_memory.engine.log_lines import recall_line, reward_line
 from cascade_memory.engine.mirror_feeder import MirrorFeeder
 from cascade_memory.engine.namespace_state import NamespaceState
-from cascade_memory.engine.part import EnginePart
+from cascade_memory.engine.part import EnginePart, overriding
 from cascade_memory.engine.parts import Parts
 from cascade_memory.engine.recording import Recording
 from cascade_memory.engine.request import Judgement, RecallRequest
@@ -76,6 +76,7 @@ class Engine:
         check_embedder(parts.ledger, parts.embedder, parts.place)
         self._follower = Follower(parts.ledger, parts.rereads, self._drop_outdated)
         self.capable: tuple[EnginePart, ...] = tuple(one.PART(self) for one in capabilities.parts("engine_part"))
+        self.judges, self._learners = overriding(self.capable, "judged"), overriding(self.capable, "learn")
         for part in filter(lambda one: one.follows, self.capable):
             self._follower.join_whole(part)
         number_of = functools.partial(parts.ledger.namespace, create=False)
@@ -224,10 +225,10 @@ class Engine:
         """Learn everything that was applied so far, and evict cases where there are too many; a failure is counted."""
         self._learn_together()
         self.make_room()  # before anything is learned, which may take long
-        busy = self.loaded()
+        busy = list(self._states.values())
         while busy:  # in turns: a namespace with a long training must not hold up the others
             busy = [state for state in busy if self._learn_some(state) and not self._closed]
-        for part in self.capable:
+        for part in self._learners:
             part.learn()
 
     def _learn_some(self, state: NamespaceState) -> bool:
@@ -235,8 +236,9 @@ class Engine:
         self._tidy_if_due(state)
         try:
             more = state.learn(outcomes=self.learning != "off")
-            for part in self.capable:
-                part.learned(state)
+            if convicts := state.standings.convicts():
+                for part in self.capable:
+                    part.convicted(state, convicts)
             return more
         except Exception as error:  # noqa: BLE001 - what was acknowledged is in the ledger; learning can be repeated
             self.note_failure("learn", error)
@@ -261,7 +263,7 @@ class Engine:
 
     def make_room(self) -> None:
         """Evict and expire cases in every namespace where that is due."""
-        for state in self.loaded():
+        for state in list(self._states.values()):
             self._tidy_if_due(state)
 
     def _tidy_if_due(self, state: NamespaceState) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from cascade_memory.domain.records import Change, Unsettled
@@ -33,15 +33,15 @@ class EnginePart:
     def judged(
         self, judgement: Judgement, episode: Unsettled, solution: Solution | None, *, unseen: bool, teaches_failure: bool
     ) -> Mapping[str, Any]:
-        """Return further fields of the ``Settlement`` that a judgement becomes.
+        """Return further fields of the ``Settlement`` that a judgement becomes, if it is a failure or an action was checked.
 
         ``unseen``: only the agent itself has reported what it did. ``teaches_failure``: it is a failure that is learned from.
         """
         del judgement, episode, solution, unseen, teaches_failure
         return {}
 
-    def learned(self, state: NamespaceState) -> None:
-        """Act on what a namespace has just learned."""
+    def convicted(self, state: NamespaceState, actors: Collection[str]) -> None:
+        """Act on actors of a namespace whose record has just become bad beyond doubt."""
 
     def alarms(self, namespace: str | None = None) -> tuple[str, ...]:
         """Return sentences about what a person should look at, in a namespace or in all, for ``health()`` and ``report()``."""
@@ -54,3 +54,14 @@ class EnginePart:
     def left_out(self) -> Mapping[str, int]:
         """Return what it left out since the memory was opened, by reason, for ``health()``."""
         return {}
+
+
+def overriding(parts: Iterable[EnginePart], method: str) -> tuple[EnginePart, ...]:
+    """Return the parts that override a method: the others need not be called at each reward.
+
+    >>> class Learns(EnginePart):
+    ...     def learn(self) -> None: ...
+    >>> [type(part).__name__ for part in overriding([EnginePart(None), Learns(None)], "learn")]
+    ['Learns']
+    """
+    return tuple(part for part in parts if getattr(type(part), method) is not getattr(EnginePart, method))

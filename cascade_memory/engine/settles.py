@@ -19,7 +19,7 @@ class Settles(Protocol):
 
     parts: Parts
     matcher: CarefulMatcher
-    capable: tuple[EnginePart, ...]  # what capabilities do in the engine
+    judges: tuple[EnginePart, ...]  # parts of capabilities that add to what a judgement stores
 
     @property
     def learning(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Protocol
 
 from cascade_memory.domain.actions import NewAction
@@ -33,16 +34,15 @@ class Judging(EnginePart):
     def __init__(self, engine: Quarantines) -> None:
         self._engine = engine
 
-    def learned(self, state: NamespaceState) -> None:
+    def convicted(self, state: NamespaceState, actors: Collection[str]) -> None:
         """Quarantine the actors whose record has become bad beyond doubt, with an entry in the audit log.
 
         If a person has decided about an actor meanwhile, in any process, that decision stands.
         """
-        if convicts := state.standings.convicts():
-            action = NewAction(kind="quarantine", note=RECORD)
-            for actor in convicts:
-                self._engine.parts.ledger.actors.quarantine(state.namespace_id, actor, action, unless_decided=True)
-            self._engine.follow()
+        action = NewAction(kind="quarantine", note=RECORD)
+        for actor in actors:
+            self._engine.parts.ledger.actors.quarantine(state.namespace_id, actor, action, unless_decided=True)
+        self._engine.follow()
 
     def alarms(self, namespace: str | None = None) -> tuple[str, ...]:
         """Name the actors that a person should look at; only loaded namespaces count."""

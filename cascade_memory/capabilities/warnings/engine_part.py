@@ -318,7 +318,7 @@ class WarningDesk(EnginePart):
         self, judgement: Judgement, episode: Unsettled, solution: Solution | None, *, unseen: bool, teaches_failure: bool
     ) -> Mapping[str, Any]:
         """Say at which step a run failed, and whether known mistakes were repeated."""
-        if self.options is None or not (teaches_failure or episode.checked):
+        if self.options is None:
             return {}
         from cascade_memory.capabilities.warnings.blaming import blame_of, repeats_of  # most rewards need nothing of it
 
