@@ -88,7 +88,7 @@ FAULTS = (
     Fault(
         "domain/signed.py", "now.wall >= self.until.wall or now.running >=", "now.wall >= self.until.wall and now.running >="
     ),
-    Fault("domain/recall.py", "by_score[place + 1 :] if other < i]", "by_score[place - 1 :] if other < i]"),
+    Fault("domain/explanation.py", "by_score[place + 1 :] if other < i]", "by_score[place - 1 :] if other < i]"),
     Fault("encoders/clusters.py", "* covariance + max(shrinkage, 1e-3)", "* covariance - max(shrinkage, 1e-3)"),
     Fault(
         "encoders/lexical.py",
@@ -163,8 +163,8 @@ FAULTS = (
         "for name, value in counted.items() if name not in _OF_THE_HOST}",
         "for name, value in counted.items()}",
     ),
-    Fault("memory/ticketing.py", 'raise TicketRefused("this code is not good for that, or was used before")', "pass"),
-    Fault("memory/viewing.py", "if len(pairs) > limit else None)", "if len(pairs) >= limit else None)"),
+    Fault("memory/data.py", 'raise TicketRefused("this code is not good for that, or was used before")', "pass"),
+    Fault("memory/cases.py", "if len(pairs) > limit else None)", "if len(pairs) >= limit else None)"),
     Fault(
         "memory/stored_texts.py",
         "return {name: _clean(record, name, value, incoming) for name, value in record.items()}",
@@ -172,7 +172,7 @@ FAULTS = (
     ),
     Fault("redaction/values.py", "if bare and not value.quoted:", "if bare and value.quoted:"),
     Fault("redaction/finding.py", "done = end + len(_END) if closed < 0 else closed + len(_DASHES)", "done = end + len(_END)"),
-    Fault("rewards/answers.py", 'if right is None or episode.status == "error":', "if right is None:"),
+    Fault("rewards/answers.py", 'return episode.status != "error" and', "return"),
     Fault("runs/ending.py", "future.add_done_callback(self._under_way.discard)", "pass"),
     Fault(
         "serving/crowd.py",
