@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from cascade_memory.assembly.embedders import resolve_embedder
 from cascade_memory.assembly.mirror import MirrorBulk
@@ -21,13 +20,11 @@ from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.parts import Parts
 from cascade_memory.errors import InvalidInput
 from cascade_memory.learning.ranker import Ranker
+from cascade_memory.ledger.core import Ledger
 from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.ports.solution_matcher import SolutionMatcher
 from cascade_memory.snapshots import SnapshotStore
 from cascade_memory.stores.index import TieredIndex
-
-if TYPE_CHECKING:
-    from cascade_memory.ledger.core import Ledger
 
 _OURS = ("auto", "light", "similarity", "random")  # rankers that are no model
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from psycopg.conninfo import conninfo_to_dict
 
@@ -14,13 +13,11 @@ from cascade_memory.assembly.settings import Settings
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.parts import Parts
 from cascade_memory.errors import InvalidInput
+from cascade_memory.ledger.core import Ledger
 from cascade_memory.ledger.postgres.explained import place_of
 from cascade_memory.ledger.postgres.ledger import PostgresLedger
 from cascade_memory.snapshots import SnapshotsInRows
 from cascade_memory.stores.chroma_server import ChromaServer
-
-if TYPE_CHECKING:
-    from cascade_memory.ledger.core import Ledger
 
 _FEEDING = "feeding Chroma"
 _REREADS = 0.5  # seconds

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cascade_memory.assembly.mirror import ChildBuild, identity
 from cascade_memory.assembly.owner_lock import OwnerLock
@@ -17,6 +16,7 @@ from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.mirror_projection import MIRROR
 from cascade_memory.engine.parts import Parts
 from cascade_memory.errors import InvalidInput, StoreCorrupt, StoreUnwritable
+from cascade_memory.ledger.core import Ledger
 from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.memory.backup import LEDGER, SNAPSHOTS
 from cascade_memory.snapshots import SnapshotStore
@@ -25,9 +25,6 @@ from cascade_memory.stores.chroma import ChromaFolder
 from cascade_memory.stores.chroma_server import ChromaServer
 from cascade_memory.stores.folder_files import remove
 from cascade_memory.visible import visible
-
-if TYPE_CHECKING:
-    from cascade_memory.ledger.core import Ledger
 
 CHROMA, LOCK = "chroma", "owner.lock"
 RESTORING = f"{LEDGER}.restoring"

@@ -9,12 +9,12 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from inside import parts_of_ledger
 
 import cascade_memory
 from cascade_memory.domain.records import NewCase, RecallRecord, Settlement
 from cascade_memory.engine.request import Judgement, RecallRequest
 from cascade_memory.ledger.core import Ledger
-from cascade_memory.testing import ledger_in_ram
 
 ROOT = Path(cascade_memory.__file__).parent
 DOOR = "engine/door.py"
@@ -107,7 +107,7 @@ def test_no_part_of_the_ledger_has_a_new_way_to_store_texts():
     """A method that takes texts of users must be in the table above, or among those that only read, delete or move."""
     stores = {
         f"{part}.{name}"
-        for part, kind in _parts().items()
+        for part, kind in parts_of_ledger().items()
         for name, method in inspect.getmembers(kind, inspect.isfunction)
         if not name.startswith("_") and _takes_texts(method)
     }
@@ -123,14 +123,6 @@ def test_no_part_of_the_ledger_has_a_new_way_to_store_texts():
         "record",
         "settle",
     }
-
-
-def _parts() -> dict[str, type]:
-    """Return the classes of the parts that a ledger hands out, by the attribute."""
-    ledger = ledger_in_ram()
-    kinds = {name: type(part) for name, part in vars(ledger).items() if type(part).__name__.startswith("SQL")}
-    ledger.close()
-    return kinds
 
 
 def _takes_texts(method: object) -> bool:

@@ -23,6 +23,7 @@ from cascade_memory.memory.episodes import Episodes
 from cascade_memory.ports.pair_encoder import Query
 from cascade_memory.ports.policy import Slate
 from cascade_memory.runs.adapter import Adapter
+from cascade_memory.testing import ledger_in_ram
 
 
 def take_names_of_before(patch: pytest.MonkeyPatch) -> None:
@@ -34,6 +35,14 @@ def engine_of(memory: Bound | Adapter) -> Engine:
     """Return the engine behind a memory, or behind a framework's door to one."""
     behind = memory.engine if isinstance(memory, Adapter) else memory
     return behind._engine
+
+
+def parts_of_ledger() -> dict[str, type]:
+    """Return the classes of the parts that a ledger hands out, by the attribute."""
+    ledger = ledger_in_ram()
+    kinds = {name: type(part) for name, part in vars(ledger).items() if type(part).__name__.startswith("SQL")}
+    ledger.close()
+    return kinds
 
 
 _NOUNS: dict[str, type[Bound]] = {

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from inside import parts_of_ledger
 
 from cascade_memory.ledger import running, sqlite
 from cascade_memory.ledger.core import Ledger
@@ -23,15 +24,7 @@ def _members(kind: type) -> set[str]:
     return {name for one in kinds for name in vars(one) if not name.startswith("_")}
 
 
-def _parts() -> dict[str, type]:
-    """Return the classes of the parts that the ledger hands out, by the attribute."""
-    ledger = ledger_in_ram()
-    kinds = {name: type(value) for name, value in vars(ledger).items() if type(value).__name__.startswith("SQL")}
-    ledger.close()
-    return kinds
-
-
-PARTS = _parts()
+PARTS = parts_of_ledger()
 CORE = {*_members(Ledger), "path", "check"} - {"connections"}
 METHODS = {*CORE, *(f"{part}.{name}" for part, kind in PARTS.items() for name in _members(kind))}
 

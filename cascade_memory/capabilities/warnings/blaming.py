@@ -59,7 +59,7 @@ def blame_of(
         return None  # a correction comes back: its solution is the right one
     run = episode.solution if corrected else solution
     unseen = episode.agents_words if corrected else unseen
-    if unseen or desk.options is None or not isinstance(run, Trajectory):
+    if unseen or not isinstance(run, Trajectory):
         return None
     if judgement.source not in TRUSTED_SOURCES:
         return None
