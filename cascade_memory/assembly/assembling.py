@@ -1,4 +1,4 @@
-"""Puts the engine of a place together."""
+"""Puts together the engine of a memory: of one at a place (a folder or a database), or of one in RAM."""
 
 from __future__ import annotations
 

@@ -152,7 +152,8 @@ def zero_shot() -> Ranker:
 def latest() -> Ranker:
     """Make a ranker that shows the last k cases, whatever the task is: in-context reinforcement learning (ICRL).
 
-    If only successes are stored, as by default, this is ICRLPlus; with ``retain_at=0`` failures are stored too: ICRL.
+    If only successes are stored, as by default, this is ICRLPlus. With ``Retention(retain_at=0)`` failures are stored too, and
+    it is ICRL.
     """
     return Ranker(name="latest", encoder=_recency, policy=lambda: FrozenHead(np.ones(1)), newest=True)
 

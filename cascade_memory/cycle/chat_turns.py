@@ -32,7 +32,7 @@ def check_show(show: object) -> None:
 
 
 def is_only_text(case: RecalledCase) -> bool:
-    """Say whether a case is always shown as text between fences: it failed, or its source is not trusted enough for turns."""
+    """Say whether a case is always shown as text between fences: a failed attempt, or a case of a source with little trust."""
     return is_failure(case) or case.trust < _TRUSTED
 
 

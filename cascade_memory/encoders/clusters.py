@@ -19,8 +19,9 @@ _ENOUGH = 50  # deviations from cluster means that a first covariance needs
 class SolutionClusters:
     """A linear discriminant between solutions, to which new cases are added as they come.
 
-    Each solution has the mean of its queries. All solutions share one within-cluster covariance, shrunk towards a sphere by
-    oracle approximating shrinkage (Chen et al. 2010). The score of a candidate is minus half the squared Mahalanobis distance
+    Each solution has the mean of its queries. All solutions share one covariance of the queries around these means. Few queries
+    estimate it badly, so it is mixed with a multiple of the identity; how much of each is chosen by oracle approximating
+    shrinkage (Chen et al. 2010). The score of a candidate is minus half the squared Mahalanobis distance
     from the query to the mean of its solution, multiplied by n / (n + 1), since the mean of few queries is uncertain.
 
     For a solution with a single case, only two integers are stored: the case's vector is looked up when it is needed.

@@ -89,7 +89,7 @@ class LightEncoder:
 
 
 def _table(signals: Mapping[str, NDArray[np.float32]], names: Sequence[str], n: int) -> NDArray[np.float32]:
-    """Return the signals as columns, in the order of their names. Refuse signals that are missing, invalid or unnamed."""
+    """Return the signals as columns, in the order of ``names``. Refuse signals that are invalid, missing or unknown."""
     if set(signals) != set(names) or len(set(names)) < len(names):
         raise ValueError(_wrong_names(signals, names))
     columns = [signals[name] for name in names]

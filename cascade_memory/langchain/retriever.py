@@ -90,13 +90,13 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
         """Open a memory in a folder, or in RAM if there is no path.
 
         Args:
-            path: The folder.
+            path: The folder, or the URL of a PostgreSQL database.
             engine: A ``cascade_memory.CascadeMemory`` to share, instead of a path and options.
             k: The greatest number of documents; by default the engine's own ``k``.
             name: The name of its runs in traces.
             tags: LangChain's tags, for every retrieval.
             metadata: LangChain's metadata, for every retrieval.
-            **options: The options of ``cascade_memory.CascadeMemory``: ``reward_fn``, ``namespace``, ``abstain``, ``embedder``
+            **options: The options of ``cascade_memory.CascadeMemory``: ``reward_fn``, ``namespace``, ``ranking``, ``embedder``
                 (here also any LangChain ``Embeddings``), ...
         """
         engine = engine_for(
@@ -291,7 +291,7 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
             overwrite: Replace an outcome that was reported before.
             confirms: The ``fingerprint`` of the episode as you saw it; needed if its solution is its agent's own report.
             ticket: The ticket of the episode (``episodes.ticket_of``): rewards from users need it in a memory with
-                ``tickets=True``.
+                ``Trust(tickets=True)``.
 
         >>> memory = CascadeMemory(embedder="hashing")
         >>> recall = memory.engine.recall("6 * 7", thread_id="t1")

@@ -1,4 +1,4 @@
-"""Learning across namespaces (``policy_scope="shared"``): only the weights of the ranking head are shared."""
+"""Learning across namespaces (``Ranking(policy_scope="shared")``): only the weights of the ranking head are shared."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class MayTakeLong(Protocol):
 
 
 def take_long(connection: Connection) -> None:
-    """Allow a transaction to be idle for long, for example while it waits for an embedder or a file and others wait for it."""
+    """Allow the current transaction to be idle for long, for example while an embedder computes vectors for it."""
     if isinstance(connection, MayTakeLong):
         connection.take_long()
 

@@ -92,7 +92,10 @@ _ANYWHERE = tuple(one for table in TABLES if table.owner is not None and table.o
 
 
 def count_with(connection: Connection, owner: str, key: int) -> dict[str, int]:
-    """Count what would be deleted with a row, by the names that the tables declare for it."""
+    """Count the rows that would be deleted with a row, by the names under which their tables count them (``counted``).
+
+    Rows of tables without such a name are deleted as well, but not counted.
+    """
     counts = {counted: (table, where.replace(KEYS, "?")) for table, counted, where in _BELONGING[owner] if counted}
     each = ", ".join(f"(SELECT count(*) FROM {table} WHERE {where})" for table, where in counts.values())
     found = connection.execute(f"SELECT {each}", [key] * len(counts)).fetchone() if counts else ()

@@ -78,13 +78,13 @@ class CascadeMemory(Adapter, BaseRetriever, metaclass=saying(type(BaseRetriever)
         """Open a memory in a folder, or in RAM if there is no path.
 
         Args:
-            path: The folder.
+            path: The folder, or the URL of a PostgreSQL database.
             engine: A ``cascade_memory.CascadeMemory`` to share, instead of a path and options.
             k: The largest number of nodes; by default the engine's ``k``.
             where: A metadata filter for the cases, with Chroma's operators. It is set here, since LlamaIndex's retrievers
                 do not accept a filter per call.
             metadata: Stored with every episode that this adapter opens and with its case, for example the user's name.
-            **options: The options of ``cascade_memory.CascadeMemory``: ``reward_fn``, ``namespace``, ``abstain``, ``embedder``
+            **options: The options of ``cascade_memory.CascadeMemory``: ``reward_fn``, ``namespace``, ``ranking``, ``embedder``
                 (here also any LlamaIndex ``BaseEmbedding``), ...
         """
         self._engine = engine_for(

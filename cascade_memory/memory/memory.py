@@ -117,7 +117,7 @@ class Memory(Bound, Nouns):
 
         Returns:
             A ``Recall``: ``.cases`` (none, if none is expected to help), ``.render()``, ``.explain()``, ``.episode_id``, and
-            ``.ticket`` in a memory with ``tickets=True``.
+            ``.ticket`` in a memory with ``Trust(tickets=True)``.
             If the memory itself fails or misses its deadline, the recall has no cases and ``.error`` is set: a failing
             memory does not stop the agent. If only writing fails, the recall has its cases, and ``.error`` is set.
         """
@@ -186,8 +186,8 @@ class Memory(Bound, Nouns):
             overwrite: Replace an outcome that was reported before.
             confirms: The ``fingerprint`` of the episode as you saw it; raises ``ContentChanged`` if its content has changed
                 since.
-            ticket: The ``ticket`` of the episode's recall, without which a memory with ``tickets=True`` refuses rewards from
-                users and agents (``TicketRefused``). It can be redeemed once.
+            ticket: The ``ticket`` of the episode's recall. A memory with ``Trust(tickets=True)`` refuses rewards from users and
+                agents without it (``TicketRefused``). It can be redeemed once.
         """
         engine = self._open()
         episode_id = check_id(episode_id, "episode_id")

@@ -267,8 +267,8 @@ class ChromaFolder(Collections):
     def _make_room(self, namespace: str) -> None:
         """Close Chroma and open it again if too many collections are open.
 
-        Chroma itself could close the least recently used ones. But a collection that it closed before it was first saved, after
-        a thousand cases, cannot be queried any more: "Nothing found on disk" (version 1.5).
+        Chroma itself could close the least recently used ones. But it saves a collection for the first time when it has a
+        thousand cases, and one that it closed earlier cannot be queried any more: "Nothing found on disk" (version 1.5).
         """
         most = _MOST_BESIDE_LARGE if self._queried else MOST_OPEN
         mine = False

@@ -98,7 +98,7 @@ class Mistake:
         return self._but_the_mistake(_without_nothing(arguments)) if self._lies_in else {}
 
     def place_of(self, call: Call) -> Mapping[str, Any]:
-        """Return where a call acts, as ``place_in`` does; faster for a call that is compared with many mistakes."""
+        """Return the place of a call, as ``place_in`` does; faster for a call that is compared with many mistakes."""
         return self._but_the_mistake(call.where) if self._lies_in else {}
 
     def _but_the_mistake(self, where: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -166,7 +166,10 @@ def _arguments_in(tool: str | None, action: str) -> Mapping[str, Any]:
 
 
 def _wordings(tool: str | None, action: str) -> Sequence[frozenset[str]]:
-    """Return the words of an action that is given as text: those of the text and, for a call, those of its arguments."""
+    """Return sets of words of an action that is given as text.
+
+    One is of the whole text. If the text is a call such as ``sql({...})``, another one is of the call's arguments alone.
+    """
     text = _words_of(_text_of(tool, action))
     try:
         return [text, *(_words_of(said_in(found)) for found in [_arguments_in(tool, action)] if found)]

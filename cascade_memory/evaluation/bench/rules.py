@@ -26,7 +26,7 @@ class WordsEncoder(CosineEncoder):
         self._words = Rarity(word_terms)
 
     def retain(self, cases: Candidates) -> None:
-        """Count the words of new cases."""
+        """Add new cases to the counts of how many cases contain each word; rare words weigh more."""
         self._words.add(cases.texts)
 
     def encode(self, query: Query, candidates: Candidates, similarity: NDArray[np.float32]) -> NDArray[np.float32]:

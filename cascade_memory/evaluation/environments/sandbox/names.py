@@ -94,7 +94,7 @@ def _deviation_of_all(values: Iterable[Any]) -> float:
 
 
 def modules() -> dict[str, Module]:
-    """Build the modules, anew for each script."""
+    """Build the modules that a script may import, anew for each script."""
     large = {"factorial": 5_000, "comb": 5_000, "perm": 5_000}
     named = {name: getattr(math, name) for name in dir(math) if not name.startswith("_")}
     return {
