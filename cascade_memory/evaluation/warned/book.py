@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory import FailureWarning, Step, Trajectory
-from cascade_memory.capabilities.warnings import CLEARLY, Call, Mistake, Solved, blamed_step
+from cascade_memory.capabilities import warnings as mistakes
 from cascade_memory.domain import Blame
 from cascade_memory.evaluation.warned.listening import Act
 
@@ -28,7 +28,7 @@ class Book:
 
     def __init__(self) -> None:
         self.known: dict[str, Blame] = {}  # by the group of the mistake
-        self._solved: list[Solved] = []
+        self._solved: list[mistakes.Solved] = []
         self._vectors: list[NDArray[np.float32]] = []
 
     def note(self, query: str, vector: NDArray[np.float32], done: Trajectory | None, *, success: bool) -> Blamed | None:
@@ -36,10 +36,10 @@ class Book:
         if done is None:
             return None
         if success:
-            self._solved.append(Solved(case=None, query=query, run=done))
+            self._solved.append(mistakes.Solved(case=None, query=query, run=done))
             self._vectors.append(vector)
             return None
-        mistake = blamed_step(query, done, self._near(vector))
+        mistake = mistakes.blamed_step(query, done, self._near(vector))
         if mistake is None:
             return None
         known = mistake.group in self.known
@@ -48,16 +48,15 @@ class Book:
 
     def is_made_again(self, done: Trajectory | None) -> bool:
         """Say whether an attempt made a known mistake: an action that failed before failed again, whatever step is blamed."""
-        calls = [] if done is None else [Call(step) for step in done.steps]
-        return any(
-            call.step.failed and mistake.is_repeated(call) for mistake in map(Mistake, self.known.values()) for call in calls
-        )
+        calls = [] if done is None else [mistakes.Call(step) for step in done.steps]
+        known = [mistakes.Mistake(one) for one in self.known.values()] if calls else []
+        return any(call.step.failed and mistake.is_repeated(call) for mistake in known for call in calls)
 
     def is_meant(self, warning: FailureWarning, act: Act) -> bool:
         """Say whether an action is the mistake that a warning is about."""
         mistake = self._words(warning)
         step = Step(action=act.action, tool=act.tool, arguments=act.arguments or {})
-        return mistake is not None and Mistake(mistake).is_repeated(Call(step))
+        return mistake is not None and mistakes.Mistake(mistake).is_repeated(mistakes.Call(step))
 
     def is_contradicted(self, warning: FailureWarning, task: NDArray[np.float32], its_task: NDArray[np.float32]) -> bool:
         """Say whether the action of a warning has worked on a task that is clearly more similar than the warning's own task.
@@ -67,17 +66,17 @@ class Book:
         blamed = self._words(warning)
         if blamed is None or blamed.why == "refused":
             return False
-        mistake, enough = Mistake(blamed), float(task @ its_task) + CLEARLY
+        mistake, enough = mistakes.Mistake(blamed), float(task @ its_task) + mistakes.CLEARLY
         return any(
-            cosine >= enough and not one.failed and mistake.is_repeated(Call(one))
+            cosine >= enough and not one.failed and mistake.is_repeated(mistakes.Call(one))
             for cosine, solved in self._nearest(task)
             for one in solved.run.steps
         )
 
-    def _near(self, vector: NDArray[np.float32]) -> list[Solved]:
+    def _near(self, vector: NDArray[np.float32]) -> list[mistakes.Solved]:
         return [solved for cosine, solved in self._nearest(vector) if cosine >= _ALIKE]
 
-    def _nearest(self, vector: NDArray[np.float32]) -> list[tuple[float, Solved]]:
+    def _nearest(self, vector: NDArray[np.float32]) -> list[tuple[float, mistakes.Solved]]:
         if not self._solved:
             return []
         cosines = np.stack(self._vectors) @ vector
@@ -91,4 +90,4 @@ class Book:
 def _again(warning: FailureWarning) -> Blame | None:
     """Blame the step of a warning once more, to get the words of the mistake."""
     step = Step(action=warning.action, tool=warning.tool, observation=warning.happened, failed=True)
-    return blamed_step(warning.query, Trajectory([step]))
+    return mistakes.blamed_step(warning.query, Trajectory([step]))
