@@ -127,7 +127,10 @@ def shortened(text: str, limit: int) -> str:
 
 
 def fitting(text: str, limit: int) -> str:
-    """Cut a text to the limit, and prepare it for a prompt; written-out characters may make it up to twice as long."""
+    """Cut the middle out of a text that is too long, with a note on it, and write characters out that nobody would see.
+
+    With characters written out, the text may have up to twice the limit.
+    """
     return shortened(legible(shortened(text, limit)), 2 * limit)
 
 

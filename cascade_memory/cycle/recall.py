@@ -87,5 +87,5 @@ def without(recalled: Recalled, held: NDArray[np.bool_], size: int) -> Recalled:
         ),
         similarity=recalled.similarity[kept],
         ids=tuple(recalled.ids[place] for place in places),
-        authors=tuple(recalled.authors[place] for place in places),
+        authors=tuple(recalled.authors[place] for place in places) if recalled.authors else (),
     )

@@ -35,7 +35,7 @@ def select(
     floors: Floats | None = None,
 ) -> Selection:
     """Choose k of the candidates. If the ranker fails, similarity chooses instead, for this recall only."""
-    if not len(candidates):
+    if not len(candidates.keys):
         return Selection(slate=_slate(query, candidates, similarity, np.zeros((0, 0), np.float32)), choice=None)
     try:
         features = encoder.encode(query, candidates, np.asarray(similarity, np.float32))

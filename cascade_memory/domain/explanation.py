@@ -42,10 +42,10 @@ class Candidate:
 @shown_visibly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldBack:
-    """A similar case that was not considered in this episode because of its actor; ``why`` says what is known of the actor."""
+    """A similar case that was not considered in this episode; ``why`` is the reason, such as what is known of its actor."""
 
     id: str
-    actor: str
+    actor: str | None
     similarity: float
     why: str
 
@@ -113,7 +113,8 @@ class Explanation:
                 f"solutions do not recur here, so only rewards teach; trust in them for the signals: {self.trust:.2f} of 1"
             )
         for (actor, why), count in list(Counter((one.actor, one.why) for one in self.held).items())[:5]:
-            notes.append(f"held back in this episode: {count} {'case' if count == 1 else 'cases'} of {actor!r}, {why}")
+            whose = "" if actor is None else f" of {actor!r}"
+            notes.append(f"held back in this episode: {count} {'case' if count == 1 else 'cases'}{whose}, {why}")
         return notes
 
     def _rows(self) -> list[list[str]]:

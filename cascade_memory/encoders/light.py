@@ -57,7 +57,7 @@ class LightEncoder:
     def encode(self, query: Query, candidates: Candidates, similarity: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return (n, 7) features, the standardised cosine first."""
         signals = self.signals(query, candidates, similarity)
-        features = standardised(_table(signals, self.features, len(candidates)))
+        features = standardised(_table(signals, self.features, len(candidates.keys)))
         for name, weight in zip(ENDS, self.alignment.weights, strict=True):
             features[:, self.features.index(name)] *= weight
         return features

@@ -6,7 +6,7 @@ import functools
 import math
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from cascade_memory.domain.records import Column, Opinion, RecallRecord
 from cascade_memory.encoders.cosine import CosineEncoder
 from cascade_memory.engine.floor import Floor
 from cascade_memory.engine.namespace_state import NamespaceState
+from cascade_memory.engine.part import EnginePart, Masked
 from cascade_memory.engine.parts import Parts
 from cascade_memory.engine.request import RecallRequest
 from cascade_memory.errors import EpisodeClosed
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 _PLAIN = CosineEncoder()  # a search needs no more
 _SEARCH = Exposure(abstain=False)
 _NOTHING = np.zeros(0, np.float32)
-_NOBODY = np.zeros(0, bool)
 _WIDER = 8  # times as many cases are looked at where some of the nearest may not be shown
 
 
@@ -79,11 +79,20 @@ class _Chosen:
 class Decider:
     """Finds candidates in a namespace and lets its policy choose; the shadow, if there is one, records its own choice.
 
-    ``note_failure`` is called with "rank" and the error if the ranker failed and similarity chose instead.
+    ``masking`` are the parts of capabilities that may hold candidates back. ``note_failure`` is called with "rank" and the
+    error if the ranker failed and similarity chose instead.
     """
 
-    def __init__(self, parts: Parts, candidates: int, floor: Floor, note_failure: Callable[[str, Exception], object]) -> None:
-        self._parts, self._candidates, self._floor, self._note_failure = parts, candidates, floor, note_failure
+    def __init__(
+        self,
+        parts: Parts,
+        candidates: int,
+        floor: Floor,
+        masking: Sequence[EnginePart],
+        note_failure: Callable[[str, Exception], object],
+    ) -> None:
+        self._parts, self._candidates, self._floor = parts, candidates, floor
+        self._masking, self._note_failure = masking, note_failure
 
     def decide(self, request: RecallRequest, query: Query, state: NamespaceState, spent: Spent) -> Decision:
         """Find candidates, choose among them, and look up the cases that are shown."""
@@ -117,11 +126,15 @@ class Decider:
                 min_trust=request.min_trust,
                 namespace=state.namespace_id,
             )
-            recalled, held = find(size=size), ()
-            if recalled.authors and not request.search:
-                recalled, held = _without_held(find, recalled, state, request.actor, episode_id, size)
-            elif recalled.authors and (bad := state.standings.quarantined):
-                recalled = without(recalled, np.array([author in bad for author in recalled.authors], bool), size)
+            recalled, held = find(size=size), tuple["HeldBack", ...]()
+            who = (request.actor, None if request.search else episode_id)
+            if masked := [one for part in self._masking if (one := part.mask(state, recalled, *who)) is not None]:
+                held = _told(recalled, masked)
+                if len(recalled.ids) == size:  # there may be more cases
+                    recalled = find(size=_WIDER * size)
+                    masked = [one for part in self._masking if (one := part.mask(state, recalled, *who)) is not None]
+                if masked:
+                    recalled = without(recalled, np.logical_or.reduce([one.held for one in masked]), size)
             found = time.perf_counter()
             spent.search = found - began
             encoder, learned = state.learner.now
@@ -228,35 +241,20 @@ class Decider:
         )
 
 
-def _without_held(
-    find: Callable[..., Recalled], recalled: Recalled, state: NamespaceState, asker: str | None, episode_id: str, size: int
-) -> tuple[Recalled, tuple[HeldBack, ...]]:
-    """Replace candidates whose authors' cases must not be shown in this episode by the next nearest cases.
-
-    Return the candidates, and a description of each of those that were replaced.
-    """
-
-    def held_of(found: Recalled) -> NDArray[np.bool_]:
-        return state.standings.held(found.authors, found.candidates.groups, asker, episode_id) if found.authors else _NOBODY
-
-    held = held_of(recalled)
-    if not held.any():
-        return recalled, ()
+def _told(recalled: Recalled, masked: Sequence[Masked]) -> tuple[HeldBack, ...]:
+    """Describe the candidates that are held back, each by the first capability that does so."""
     from cascade_memory.domain.explanation import HeldBack
 
-    told = tuple(
+    why = {place: one.why for one in reversed(masked) for place in np.flatnonzero(one.held).tolist()}
+    return tuple(
         HeldBack(
-            id=recalled.ids[i],
-            actor=(actor := str(recalled.authors[i])),
-            similarity=float(recalled.similarity[i]),
-            why=state.standings.why(actor),
+            id=recalled.ids[place],
+            actor=recalled.authors[place] if recalled.authors else None,
+            similarity=float(recalled.similarity[place]),
+            why=why[place](place),
         )
-        for i in np.flatnonzero(held).tolist()
+        for place in sorted(why)
     )
-    if len(held) == size:  # there may be more cases
-        recalled = find(size=_WIDER * size)
-        held = held_of(recalled)
-    return without(recalled, held, size) if held.any() else recalled, told
 
 
 def _verified_after(limits: Limits | None) -> float:
@@ -301,7 +299,7 @@ def _row(chosen: _Chosen, recall_id: str, *, with_features: bool) -> RecallRecor
 
 
 def _numbers(slate: Slate, choice: Choice) -> NDArray[np.float32]:
-    numbers = np.empty((len(slate), len(Column)), np.float32)
+    numbers = np.empty((len(slate.similarity), len(Column)), np.float32)
     numbers[:, Column.SIMILARITY] = slate.similarity
     numbers[:, Column.VALUE] = choice.value
     numbers[:, Column.UNCERTAINTY] = choice.uncertainty

@@ -61,7 +61,6 @@ class Engine:
         self.learning: Learning = learn
         self._limits = limits
         self.floor = Floor(parts.ledger, parts.embedder, at_once=parts.embeds_at_once or isinstance(parts.embedder, LoadsModel))
-        self._decider = Decider(parts, candidates, self.floor, self.note_failure)
         self._pid = os.getpid()
         self.failures: Counter[str] = Counter()
         self.last_error: str | None = None
@@ -77,6 +76,7 @@ class Engine:
         self._follower = Follower(parts.ledger, parts.rereads, self._drop_outdated)
         self.capable: tuple[EnginePart, ...] = tuple(one.PART(self) for one in capabilities.parts("engine_part"))
         self.judges, self._learners = overriding(self.capable, "judged"), overriding(self.capable, "learn")
+        self._decider = Decider(parts, candidates, self.floor, overriding(self.capable, "mask"), self.note_failure)
         for part in filter(lambda one: one.follows, self.capable):
             self._follower.join_whole(part)
         number_of = functools.partial(parts.ledger.namespace, create=False)
@@ -353,7 +353,7 @@ class Engine:
         return settled
 
     def rebuild_due(self) -> list[str]:
-        """Return the namespaces in which something still has to be learned again from scratch."""
+        """Return the loaded namespaces in which something still has to be learned again from scratch."""
         return [state.name for state in self.loaded() if state.rebuild_due]
 
     def sync(self) -> None:

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.cycle.recall import Recalled
 from cascade_memory.domain.records import Change, Unsettled
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.engine.namespace_state import NamespaceState
 from cascade_memory.engine.request import Judgement
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Masked:
+    """Which candidates a capability holds back: ``held`` has an entry for each candidate, ``why`` gives the reason for one."""
+
+    held: NDArray[np.bool_]
+    why: Callable[[int], str]
 
 
 class EnginePart:
@@ -29,6 +42,15 @@ class EnginePart:
 
     def rebuild(self) -> None:
         """Read everything again, after the ledger was repaired."""
+
+    def mask(self, state: NamespaceState, found: Recalled, asker: str | None, episode_id: str | None) -> Masked | None:
+        """Hold candidates back that must not be shown to an actor in an episode; return None if all may be shown.
+
+        The next nearest cases take their places. Called by many threads at once, and twice for a recall in which candidates
+        are held back. ``episode_id`` is None for a search.
+        """
+        del state, found, asker, episode_id
+        return None
 
     def judged(
         self, judgement: Judgement, episode: Unsettled, solution: Solution | None, *, unseen: bool, teaches_failure: bool

@@ -63,7 +63,7 @@ class Guard:
         return output[0]
 
     def _asked(self, tool: BaseTool, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _Asked | None:
-        """Return what to pass to ``warnings.check`` before a call, and these warnings; None if the call has no episode."""
+        """Return the warnings of the episode's namespace, and what to pass to their ``check``; None if there is no episode."""
         with fail_open(self._memory, "check"):
             if (found := self._here()) is not None:
                 episode_id, namespace = found

@@ -96,7 +96,10 @@ class LedgerUndoContract(LedgerMaterial):
         ledger.settle(self._settlement(episode, 1.0, self._case(query=query, episode_id=episode), **options))
 
     def _source_undone(self, ledger: Ledger, wanted: Wanted = _OF_MALLORY, **options: Any) -> Any:
-        """Undo a source and return the result; check that the preview gives the same result and changes nothing."""
+        """Delete what a source (such as an actor) asked, reported and added, and return the result.
+
+        Check that the preview gives the same result and changes nothing.
+        """
         before = ledger.head()
         would = ledger.forgetting.forget_source(1, wanted, NewAction(kind="forget"), window=10, preview=True, **options)
         assert ledger.head() == before

@@ -92,7 +92,7 @@ class LedgerWarningsContract(_Warned):
         assert ledger.warnings.failures(1, warning="unknown") == []
 
     def test_whom_nobody_trusts_blames_nothing(self) -> None:
-        """An outcome from which nothing is learned stores no failure; neither does one beyond its actor's limit (``cap``)."""
+        """An outcome that teaches nothing stores no failure, nor does one beyond the hourly cap of its actor (``cap``)."""
         ledger = self._ledger()
         self._blamed(ledger, "e1", source="agent", learns=False)
         self._blamed(ledger, "e2", actor="eve", cap=0)

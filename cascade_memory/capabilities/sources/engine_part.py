@@ -1,13 +1,16 @@
-"""Puts actors into quarantine whose record has become bad beyond doubt, and names those that a person should look at."""
+"""Holds back cases of actors with a bad record, and puts actors into quarantine whose record is bad beyond doubt."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from typing import Protocol
 
+import numpy as np
+
+from cascade_memory.cycle.recall import Recalled
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.engine.namespace_state import NamespaceState
-from cascade_memory.engine.part import EnginePart
+from cascade_memory.engine.part import EnginePart, Masked
 from cascade_memory.engine.parts import Parts
 from cascade_memory.visible import on_one_line
 
@@ -33,6 +36,20 @@ class Judging(EnginePart):
 
     def __init__(self, engine: Quarantines) -> None:
         self._engine = engine
+
+    def mask(self, state: NamespaceState, found: Recalled, asker: str | None, episode_id: str | None) -> Masked | None:
+        """Hold back cases of actors in quarantine and, in an episode, of actors whose record asks for it.
+
+        A search takes no account of records, since nothing can be learned from it.
+        """
+        if not found.authors:
+            return None
+        if episode_id is None:
+            bad = state.standings.quarantined
+            held = np.array([author in bad for author in found.authors], bool)
+        else:
+            held = state.standings.held(found.authors, found.candidates.groups, asker, episode_id)
+        return Masked(held, lambda place: state.standings.why(str(found.authors[place]))) if held.any() else None
 
     def convicted(self, state: NamespaceState, actors: Collection[str]) -> None:
         """Quarantine the actors whose record has become bad beyond doubt, with an entry in the audit log.

@@ -36,7 +36,7 @@ class Start:
 
     @property
     def limit(self) -> int:
-        """How many actions are allowed."""
+        """How many actions are allowed in a task of this type."""
         return ALL_LIMITS[self.place.kind]
 
 

@@ -88,8 +88,8 @@ class World(Protocol):
 class Replay:
     """One attempt: for each old action, teleport to its room and repeat it; if it is refused, try the most similar object.
 
-    The two strengths of a ``ScienceAgent`` differ in ``repairs``: without it, no similar object is tried, and no measurement is
-    read.
+    The two strengths of a ``ScienceAgent`` differ in ``repairs``: without it, no similar object is tried, and no thermometer is
+    read (with it, the temperature decides which answer box is chosen).
     """
 
     def __init__(self, world: World, alike: Alike, *, new: Experiment, limit: int, repairs: bool) -> None:

@@ -17,10 +17,10 @@ TOOL = "sql"
 class SQL:
     """Adapts a recalled query like ``SQLAgent`` at full strength, and listens to warnings; each query that it runs is a step.
 
-    First it runs the recalled query with the values of its own question. Only if the database refuses this query, it runs one
-    with other tables and columns. The first query that runs is its answer. It leaves out queries that it was told to be
-    mistakes. If no query is left that runs, it runs the query that it was told to have worked, adapted to its own question. If
-    that fails too, it runs its last resort, if it has one.
+    First it runs the recalled query with the values of its own question. If the database refuses this query, or a warning
+    makes it leave the query out, it runs one with other tables and columns. The first query that runs is its answer. It
+    leaves out queries that it was told to be mistakes. If no query is left that runs, it runs the query that it was told to
+    have worked, adapted to its own question. If that fails too, it runs its last resort, if it has one.
     """
 
     def __init__(self, agent: SQLAgent, *, alone: Sequence[bool]) -> None:

@@ -48,7 +48,7 @@ class Held(Generic[T_co]):
 
 
 class Sign(weakref.ref["functools.partial[Any]"]):
-    """A weak reference to a block, which tells whether the block goes on."""
+    """A weak reference to a block (a ``with`` statement that holds a turn or a connection)."""
 
     __slots__ = ("held",)
     held: Held[Any]
