@@ -86,13 +86,22 @@ def resolve_shadow(shadow: str | Ranker | None, *, hindsight: bool, credit: str 
     if shadow is None:
         return None
     is_object = isinstance(shadow, Ranker)  # such an object was created with its own credit function
+    if not is_object and shadow not in _DEFAULT:
+        from cascade_memory.assembly.rankers import BY_NAME
+
+        if shadow not in BY_NAME and _names_a_model(shadow):  # loading it would be in vain
+            raise _too_slow(shadow)
     ranker = resolve_ranker(shadow, hindsight=hindsight, credit="matched" if is_object else credit)
     if ranker.newest or ranker.shared is not None or not ranker.writes_features:
-        raise InvalidInput(
-            f"{ranker.name!r} cannot be a shadow: a shadow scores the ranker's candidates at every recall and must be fast. "
-            "Choose one that needs no texts, such as 'light', 'similarity' or 'neural-linlogucb'"
-        )
+        raise _too_slow(ranker.name)
     return ranker
+
+
+def _too_slow(shadow: str) -> InvalidInput:
+    return InvalidInput(
+        f"{quoted(shadow)} cannot be a shadow: a shadow scores the ranker's candidates at every recall and must be fast. "
+        "Choose one that needs no texts, such as 'light', 'similarity' or 'neural-linlogucb'"
+    )
 
 
 def _check_there(model: str) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from cascade_memory.errors import MissingExtra
+
 PACKAGE = Path(__file__).parents[2] / "cascade_memory"
 CAPABILITIES = "cascade_memory.capabilities."  # each folder there is a room
 SATELLITES = ("evaluation", "inspector", "testing")
@@ -52,7 +54,10 @@ def test_a_room_offers_what_type_checkers_see_there_and_nothing_that_nobody_take
     files = {path.stem for path in (PACKAGE / room).iterdir()}
     assert written <= offered
     assert offered - written <= files  # a file that was imported is an attribute as well
-    assert all(getattr(module, name) is not None for name in written)
+    try:
+        assert all(getattr(module, name) is not None for name in written)
+    except MissingExtra as error:
+        pytest.skip(str(error))
     for_users = set(getattr(module, "__all__", ()))
     assert written - taken_from(room) - for_users == set()
 

@@ -134,7 +134,7 @@ def test_nothing_is_made_of_a_memory_that_cannot_be_had(tmp_path: Path, monkeypa
     if ranker == "auto":
         monkeypatch.setattr("cascade_memory.assembly.embedders.default_embedder", no_embedder)
     with pytest.raises((MissingExtra, InvalidInput), match=r"no weights here|there is no folder './reranker'"):
-        CascadeMemory(tmp_path / "memory", ranker=ranker)
+        CascadeMemory(tmp_path / "memory", ranker=ranker, embedder="auto" if ranker == "auto" else "hashing")
     assert not (tmp_path / "memory").exists()
 
 

@@ -32,6 +32,7 @@ def test_options_reach_the_ranker():
 
 
 def test_a_model_s_options_are_the_encoder_s_and_the_bandit_s(tmp_path: Path):
+    pytest.importorskip("transformers")
     options = {"max_tokens": 64, "trained": False, "alpha": 0.2}
     ranker = resolve_ranker(str(tmp_path), hindsight=True, options=options)
     assert ranker.training is None

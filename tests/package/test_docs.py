@@ -15,7 +15,6 @@ import sys
 from importlib.metadata import metadata
 from pathlib import Path
 
-import jinja2
 import pytest
 from pages import FENCE, PAGES, PROJECT, Block, blocks
 
@@ -78,10 +77,12 @@ def put_stand_ins(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         import docs_llm
 
         monkeypatch.setitem(sys.modules, "llama_index.llms.openai", docs_llm)
-    if "./my-reranker" in page.read_text() and importlib.util.find_spec("transformers") is not None:
-        from tiny_models import make_reranker  # nor can one be downloaded
+    if "./my-reranker" in page.read_text():
+        (tmp_path / "my-reranker").mkdir()
+        if importlib.util.find_spec("transformers") is not None:
+            from tiny_models import make_reranker  # nor can one be downloaded
 
-        make_reranker(tmp_path / "my-reranker")
+            make_reranker(tmp_path / "my-reranker")
 
 
 def run_block(block: Block, place: str, names: dict[str, object]) -> None:
@@ -101,7 +102,7 @@ def run_block(block: Block, place: str, names: dict[str, object]) -> None:
     elif block.language == "json":
         json.loads(block.code)
     elif block.language == "html":
-        jinja2.Environment(autoescape=True).parse(block.code)
+        pytest.importorskip("jinja2").Environment(autoescape=True).parse(block.code)
     else:
         pytest.fail(f"{place}: a block of language {block.language!r} is run by nothing")
 
