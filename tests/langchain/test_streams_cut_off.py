@@ -135,6 +135,8 @@ def run(work: Any) -> None:
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_stream_that_is_cut_off_is_censored(always: CascadeMemory, kind: str, how: Any):
+    if how is collected_elsewhere and kind == "assigned":
+        pytest.skip("such a stream of LangChain waits for ever when it is collected with a cycle, without this library as well")
     run(how(CHAINS[kind](always), watched(always)))
     always.sync()
     stats = always.stats()
