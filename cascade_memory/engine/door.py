@@ -237,7 +237,7 @@ class Incoming:
         return name
 
     def namespace(self, name: str, look_up: Callable[[str], object]) -> str:
-        """Return the name of a namespace unchanged. One with a secret is refused, unless ``look_up`` finds the namespace."""
+        """Return the name of a namespace; refuse one that seems to contain a secret, unless ``look_up`` finds the namespace."""
         try:
             return self.name(name, "namespace")
         except InvalidInput:

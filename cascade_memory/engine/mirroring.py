@@ -1,4 +1,4 @@
-"""Puts cases into a mirror, and replaces cases whose metadata changed."""
+"""Puts cases into a mirror, replaces those whose source or metadata changed, and removes those that were forgotten."""
 
 from __future__ import annotations
 

@@ -206,7 +206,7 @@ class CascadeCallbackHandler(GraphCallbackHandler):
 
     @property
     def open_runs(self) -> int:
-        """The number of runs being watched: 0 if nothing is running."""
+        """0 if no run is being watched, otherwise more: an outermost run counts twice, and the runs below it until it ends."""
         return len(self.runs)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CascadeCallbackHandler:

@@ -254,5 +254,5 @@ class RunTree:
         return len(self._late)
 
     def __len__(self) -> int:
-        """Return the number of runs that are being watched."""
+        """Return 0 if no run is being watched; otherwise outermost runs count twice, and runs below them until those end."""
         return len(self._runs) + len(self._roots)

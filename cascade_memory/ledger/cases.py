@@ -219,7 +219,7 @@ def stored(connection: Connection, case_id: str, namespace: int) -> Case | None:
 
 
 def _all_differ(new: Sequence[NewCase]) -> bool:
-    """Say whether no two cases are the same pair: then ``known_of`` stays true of each while the others are stored."""
+    """Say whether no two new cases have the same query and solution: then storing one makes no other one a known pair."""
     return len({(case.namespace, case.pair_key) for case in new}) == len(new)
 
 

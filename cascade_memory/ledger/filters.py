@@ -46,7 +46,11 @@ class FieldValue:
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """A kind of rows to filter: the table of their metadata, the column there that names the row, and a query for all keys."""
+    """A kind of rows to filter by metadata.
+
+    ``fields`` is the table of their metadata, ``ref`` the column there that holds the key of the row, and ``every`` a query for
+    the keys of those rows of a namespace that a filter may return.
+    """
 
     fields: str
     ref: str

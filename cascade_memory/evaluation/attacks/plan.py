@@ -1,4 +1,7 @@
-"""The plan of the attacks: each kind, share of malicious turns and stream, with all, some or none of the countermeasures."""
+"""The plan of the attacks: each kind (and no attack), share of malicious turns and stream, with all countermeasures and none.
+
+For one share, each countermeasure is also left out in turn. The rival "similarity" is played without countermeasures only.
+"""
 
 from __future__ import annotations
 

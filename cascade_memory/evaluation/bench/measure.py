@@ -54,7 +54,7 @@ class ActsInWorlds(Protocol):
 
 @runtime_checkable
 class BringsMethods(Protocol):
-    """A solver with methods of its own, which have no memory, such as ``LocalModel(folder=...)``."""
+    """A solver that adds methods without a memory to those that the benchmark compares, as ``LocalModel(folder=...)`` does."""
 
     @property
     def own_methods(self) -> Sequence[str]:
