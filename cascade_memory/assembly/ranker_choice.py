@@ -40,7 +40,7 @@ def resolve_ranker(
     from cascade_memory.assembly.ranker_options import check_ranker_options
     from cascade_memory.assembly.rankers import BY_NAME, CREDITED, OF_A_MODEL, TAKERS, cross_encoder
 
-    known = isinstance(ranker, str) and ranker in BY_NAME  # pyright: ignore[reportUnnecessaryIsInstance]
+    known = _is_known(ranker)
     if not known and not _names_a_model(ranker):
         raise InvalidInput(
             f"ranker must be one of {', '.join(sorted(BY_NAME))}, a reranker's folder or its name on the Hugging Face hub "
@@ -86,11 +86,8 @@ def resolve_shadow(shadow: str | Ranker | None, *, hindsight: bool, credit: str 
     if shadow is None:
         return None
     is_object = isinstance(shadow, Ranker)  # such an object was created with its own credit function
-    if not is_object and shadow not in _DEFAULT:
-        from cascade_memory.assembly.rankers import BY_NAME
-
-        if shadow not in BY_NAME and _names_a_model(shadow):  # loading it would be in vain
-            raise _too_slow(shadow)
+    if not is_object and shadow not in _DEFAULT and not _is_known(shadow) and _names_a_model(shadow):
+        raise _too_slow(shadow)  # whether it can be loaded does not matter
     ranker = resolve_ranker(shadow, hindsight=hindsight, credit="matched" if is_object else credit)
     if ranker.newest or ranker.shared is not None or not ranker.writes_features:
         raise _too_slow(ranker.name)
@@ -114,6 +111,12 @@ def _check_there(model: str) -> None:
 
     if importlib.util.find_spec("torch") is None or importlib.util.find_spec("transformers") is None:
         raise MissingExtra(NEEDS)
+
+
+def _is_known(ranker: object) -> bool:
+    from cascade_memory.assembly.rankers import BY_NAME
+
+    return isinstance(ranker, str) and ranker in BY_NAME
 
 
 def _names_a_model(ranker: object) -> bool:

@@ -4,8 +4,8 @@ Each folder contains the modules that it needs from this list:
 
 - ``tables``: ``TABLES``, the tables that the capability adds to the ledger, and ``OBSERVER``, whose methods the ledger calls
   inside a transaction when an outcome counts or no longer counts, cases are gone, or an episode is about to be deleted.
-- ``engine_part``: ``PART``, an ``EnginePart``: what the capability does in the engine. It follows the log, adds to what a
-  judgement stores, and works where learning happens.
+- ``engine_part``: ``PART``, an ``EnginePart``: what the capability does in the engine. It follows the log, holds candidates
+  back, adds to what a judgement stores, and works where learning happens.
 - ``verbs``: the class behind ``memory.<name>``, a ``Capable`` (if it has tables) named like the folder: ``Notes`` in ``notes``.
 - ``commands``: ``add(groups)``, which declares the capability's group of the command ``cascade-memory``.
 - ``pages``: ``PAGES``, ``TABS`` and ``ACTS`` of the inspector; their templates are in the folder ``templates`` beside it.

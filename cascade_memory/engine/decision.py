@@ -20,7 +20,6 @@ from cascade_memory.domain.calculating import calculating
 from cascade_memory.domain.cost import Spent
 from cascade_memory.domain.episode import id_taken
 from cascade_memory.domain.exposure import Exposure
-from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.recall import Recall, RecalledCase
 from cascade_memory.domain.records import Column, Opinion, RecallRecord
 from cascade_memory.encoders.cosine import CosineEncoder
@@ -114,27 +113,8 @@ class Decider:
         episode_id = request.episode_id or str(uuid.uuid4())
         arm = "live" if request.search else self._arm(request, episode_id)
         exposure = _SEARCH if request.search else request.exposure
-        size = max(self._candidates, request.k)
         with calculating():
-            find = functools.partial(
-                recall,
-                query,
-                index=state.index,
-                ledger=self._parts.ledger,
-                among=self._among(state, request, None if request.search else size),
-                verified_after=_verified_after(state.limits),
-                min_trust=request.min_trust,
-                namespace=state.namespace_id,
-            )
-            recalled, held = find(size=size), tuple["HeldBack", ...]()
-            who = (request.actor, None if request.search else episode_id)
-            if masked := [one for part in self._masking if (one := part.mask(state, recalled, *who)) is not None]:
-                held = _told(recalled, masked)
-                if len(recalled.ids) == size:  # there may be more cases
-                    recalled = find(size=_WIDER * size)
-                    masked = [one for part in self._masking if (one := part.mask(state, recalled, *who)) is not None]
-                if masked:
-                    recalled = without(recalled, np.logical_or.reduce([one.held for one in masked]), size)
+            recalled, held = self._found(request, query, state, episode_id)
             found = time.perf_counter()
             spent.search = found - began
             encoder, learned = state.learner.now
@@ -172,6 +152,33 @@ class Decider:
             opinion=opinion,
             held=held,
         )
+
+    def _found(
+        self, request: RecallRequest, query: Query, state: NamespaceState, episode_id: str
+    ) -> tuple[Recalled, tuple[HeldBack, ...]]:
+        """Find the nearest cases that may be shown; return them, and a description of those that are held back."""
+        size, limits = max(self._candidates, request.k), state.limits
+        find = functools.partial(
+            recall,
+            query,
+            index=state.index,
+            ledger=self._parts.ledger,
+            among=self._among(state, request, None if request.search else size),
+            verified_after=0.0 if limits is None or limits.ttl is None else time.time() - limits.ttl,
+            min_trust=request.min_trust,
+            namespace=state.namespace_id,
+        )
+        told: tuple[HeldBack, ...] = ()
+        wanted, who = size, (request.actor, None if request.search else episode_id)
+        while True:
+            recalled = find(size=wanted)
+            masked = [one for part in self._masking if (one := part.mask(state, recalled, *who)) is not None]
+            if not masked:
+                return recalled, told
+            told = told or _told(recalled, masked)
+            if wanted > size or len(recalled.ids) < size:  # it has looked further already, or there are no more cases
+                return without(recalled, np.logical_or.reduce([one.held for one in masked]), size), told
+            wanted = _WIDER * size
 
     def _arm(self, request: RecallRequest, episode_id: str) -> str:
         """Return the arm of an existing or new episode; raise if the episode is closed or belongs to another namespace."""
@@ -255,11 +262,6 @@ def _told(recalled: Recalled, masked: Sequence[Masked]) -> tuple[HeldBack, ...]:
         )
         for place in sorted(why)
     )
-
-
-def _verified_after(limits: Limits | None) -> float:
-    """Return the time since which a case must have been verified to be recalled."""
-    return 0.0 if limits is None or limits.ttl is None else time.time() - limits.ttl
 
 
 def _row(chosen: _Chosen, recall_id: str, *, with_features: bool) -> RecallRecord:

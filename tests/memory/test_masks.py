@@ -64,9 +64,16 @@ def test_what_one_of_two_capabilities_holds_back_is_not_shown(opened: Callable[.
             memory.add(f"cool the {thing}", thing)
         recall = memory.recall("cool the mug in the fridge")
         assert [case.solution for case in recall.cases] == ["pan"]
-        assert [(held.why) for held in recall.explain().held] == [
+        assert [held.why for held in recall.explain().held] == [
             "it is about a fridge",  # the first capability that holds a case back says why
             "it is about a fridge",
             "it is about a mug",
         ]
-        assert memory.recall("cool the mug").explain().abstained is False
+
+
+def test_where_all_cases_are_held_back_none_is_shown_and_the_explanation_says_so(opened: Callable[..., CascadeMemory]):
+    with opened("mug") as memory:
+        memory.add("cool the mug", "open the fridge")
+        recall = memory.recall("cool the mug")
+        assert recall.cases == ()
+        assert "all cases that were found are held back" in str(recall.explain())
