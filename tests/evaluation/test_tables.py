@@ -39,12 +39,56 @@ def task(folder: Path, entries: Any = ENTRIES) -> TablesTask:
 
 def test_a_question_is_judged_by_what_its_query_returns(tmp_path: Path):
     played = task(tmp_path)
-    first, second = played.items(tmp_path)
+    first, _, second, third = played.items(tmp_path)
     assert (first.query, second.query) == ("Who is paid most?", "What is O'Neil paid?")
     assert played.reward("```sql\nSELECT 'Ann'\n```", first) == 1.0
     assert played.reward("```sql\nSELECT name FROM staff WHERE pay = 20\n```", first) == 0.0
     assert played.reward("```sql\nDROP TABLE staff\n```", first) == 0.0
     assert played.reward("```sql\nSELECT 10\n```", second) == 1.0
+    assert played.reward("```sql\nSELECT 8.165\n```", third) == 1.0  # two decimals count
+    assert played.reward("```sql\nSELECT 8.2\n```", third) == 0.0
+    played.close()
+
+
+def test_a_change_is_judged_by_the_table_afterwards(tmp_path: Path):
+    played = task(tmp_path)
+    raise_all = played.items(tmp_path)[1]
+    assert played.compare("UPDATE staff SET pay = 1 + pay", raise_all) == 1.0
+    assert played.compare("UPDATE staff SET pay = pay + 2", raise_all) == 0.0
+    assert played.compare("SELECT 1", raise_all) == 0.0
+    assert played.compare("UPDATE staff SET pay = pay + 1 WHERE 0", raise_all) == 0.0
+    assert played.compare("UPDATE staff SET pay = 1 + pay", raise_all) == 1.0  # the table itself was never changed
+    played.close()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DROP TABLE staff",
+        "CREATE TABLE other (a)",
+        "DELETE FROM sqlite_master",
+        "ATTACH 'other.sqlite' AS other",
+        "VACUUM INTO 'other.sqlite'",
+        "PRAGMA writable_schema = 1",
+        "INSERT INTO staff VALUES ('Cy', load_extension('x'))",
+        "UPDATE staff SET pay = pay + 1; UPDATE staff SET pay = pay + 1",
+    ],
+)
+def test_a_change_touches_the_rows_of_its_table_and_nothing_else(tmp_path: Path, sql: str):
+    played = task(tmp_path)
+    assert played.compare(sql, played.items(tmp_path)[1]) == 0.0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["tables.json"]
+    played.close()
+
+
+def test_recorded_rows_are_the_truth_in_any_order(tmp_path: Path):
+    question = entry("Who and how much?", "SELECT name, pay FROM staff")
+    question["answer_info"]["direct"] = [["Bo", "20.00"], ["Ann", 30], ["O'Neil", 10]]
+    played = task(tmp_path, {"0": question})
+    (item,) = played.items(tmp_path)
+    assert played.compare("SELECT name, pay FROM staff", item) == 1.0
+    assert played.compare("SELECT pay, name FROM staff", item) == 0.0
+    assert played.compare("SELECT name, pay FROM staff LIMIT 2", item) == 0.0
     played.close()
 
 
@@ -95,13 +139,29 @@ def test_names_cannot_leave_their_quotes(tmp_path: Path):
     played.close()
 
 
+# SQLite cannot run these right queries (changes with a join), or orders groups differently where a limit takes some of them.
+BEYOND_SQLITE = [
+    "table-6",
+    "table-81",
+    "table-213",
+    "table-270",
+    "table-295",
+    "table-302",
+    "table-392",
+    "table-400",
+    "table-449",
+]
+
+
 @pytest.mark.slow
-def test_each_recorded_query_of_the_published_tasks_is_right(data: Path):
+def test_who_knows_the_right_queries_solves_all_published_tasks_but_nine_and_who_knows_nothing_solves_none(data: Path):
     played = CATALOGUE["llb-db"].make
     assert played is not None
     tables = played(CATALOGUE["llb-db"])
     assert isinstance(tables, TablesTask)
     items = tables.items(data)
-    assert len(items) == 350
-    assert all(tables.reward(f"```sql\n{item.label}\n```", item) == 1.0 for item in items)
+    assert len(items) == 500
+    unsolved = [item.fields["db_id"] for item in items if tables.compare(str(item.label), item) != 1.0]
+    assert unsolved == BEYOND_SQLITE
+    assert not any(tables.compare(sql, item) for item in items for sql in ("", "SELECT 1"))
     tables.close()

@@ -1,4 +1,4 @@
-"""The stage (``stage.Stage``) of text to SQL: an agent reuses queries, and is judged by running the query that it writes."""
+"""The stages (``stage.Stage``) of SQL: an agent reuses queries, and is judged by running the query that it writes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,22 @@ from typing import cast
 import numpy as np
 
 from cascade_memory.evaluation.bench.plan import ALONE_REUSE, ASIDE, Run
-from cascade_memory.evaluation.bench.stage import Folders, Stage, best_embedder, order_of, solved_alone
+from cascade_memory.evaluation.bench.stage import (
+    Folders,
+    Stage,
+    best_embedder,
+    catalogued,
+    in_order,
+    order_of,
+    solved_alone,
+)
+from cascade_memory.evaluation.bench.stage import embedded as embedded_stream
 from cascade_memory.evaluation.reuse.sql_agent import SQLAgent, Strength, query_of
+from cascade_memory.evaluation.reuse.tables_agent import TablesAgent
 from cascade_memory.evaluation.stream import PrecomputedEmbedder
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 from cascade_memory.evaluation.tasks.sql_task import SQLTask
+from cascade_memory.evaluation.tasks.tables_task import TablesTask
 from cascade_memory.evaluation.tasks.task import Item
 
 SET_ASIDE = 60  # questions with which the agent was developed; no methods are compared on them
@@ -56,4 +67,21 @@ def sql_stage(run: Run, folders: Folders) -> Stage:
         alone=alone,
         kinds=[str(item.fields["db_id"]) for item in items],
         close=agent.close,
+    )
+
+
+def tables_stage(run: Run, folders: Folders) -> Stage:
+    """Build the stage of tasks that are each about a table of its own: all of them, and the agent."""
+    task = cast("TablesTask", catalogued(run.task))
+    stream, embedder = embedded_stream(task, run.limit, folders.data, folders.model(run, "embedder"))
+    items = in_order(stream, run)
+    alone = solved_alone(run, len(items))
+    return Stage(
+        queries=[item.query for item in items],
+        solver=TablesAgent(task, items, alone=alone),
+        embedder=embedder,
+        declared={"alone": ALONE_REUSE, "agent": "form"},
+        truths=[item.solution for item in items],
+        alone=alone,
+        kinds=[str(item.fields["kind"]) for item in items],
     )

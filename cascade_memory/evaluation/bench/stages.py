@@ -12,7 +12,7 @@ from cascade_memory.evaluation.bench.household_stage import LIMITS, OFFICIAL, ho
 from cascade_memory.evaluation.bench.plan import REUSED, Run
 from cascade_memory.evaluation.bench.science_stage import prepare_science, science_stage
 from cascade_memory.evaluation.bench.search_stage import search_stage
-from cascade_memory.evaluation.bench.sql_stage import sql_stage
+from cascade_memory.evaluation.bench.sql_stage import sql_stage, tables_stage
 from cascade_memory.evaluation.bench.stage import Folders, Stage, simulated_stage
 from cascade_memory.evaluation.environments.hospital.questions import mimic_files
 from cascade_memory.evaluation.search.questions import lacking as lacking_for_search
@@ -21,6 +21,7 @@ from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 _MADE = {
     "scienceworld": science_stage,
     "spider": sql_stage,
+    "llb-db": tables_stage,
     "2wiki": search_stage,
     HOSPITAL: hospital_stage,
     **dict.fromkeys(LIMITS, household_stage),

@@ -34,7 +34,7 @@ class QueryTookTooLong(QueryFailed):
 
 
 class ReadOnlyQueries:
-    """Runs untrusted SQL: one statement, read-only, on one file, within a time limit, with bounded rows and memory.
+    """Runs untrusted SQL: one statement that leaves its file as it is, within a time limit, with bounded rows and memory.
 
     SQLite runs in a process of its own, which is killed if it does not answer in time. Limits that SQLite checks between its
     instructions are not enough: a single instruction, such as matching a pattern with many wildcards, can take too long.
@@ -44,8 +44,9 @@ class ReadOnlyQueries:
     [(1,), (42,)]
     """
 
-    def __init__(self, *, seconds: float = 10.0, most_bytes: int | None = None) -> None:
+    def __init__(self, *, seconds: float = 10.0, most_bytes: int | None = None, mysql: bool = False) -> None:
         self._seconds, self._most_bytes = seconds, most_bytes  # of one result
+        self._mysql = mysql  # whether some functions of MySQL that SQLite lacks may be called
         self._process: subprocess.Popen[bytes] | None = None
         self._alone = threading.Lock()  # runs that are played at once share one process
 
@@ -54,9 +55,15 @@ class ReadOnlyQueries:
 
         The additional row shows that the query has more rows than ``most_rows``.
         """
-        request = {"database": None if database is None else str(database), "sql": sql, "most_rows": most_rows}
+        return self._rows({"database": None if database is None else str(database), "sql": sql, "most_rows": most_rows})
+
+    def after(self, database: Path, sql: str, table: str, *, most_rows: int = 100_000) -> list[Row]:
+        """Return the rows of a table after one statement, which may change this table in a copy of the database."""
+        return self._rows({"database": str(database), "sql": sql, "most_rows": most_rows, "changes": table})
+
+    def _rows(self, request: dict[str, Any]) -> list[Row]:
         with self._alone:
-            answer = self._ask(request)
+            answer = self._ask({**request, "mysql": self._mysql})
         if "error" in answer:
             raise QueryFailed(answer["error"])
         return [tuple(_unpacked(one) for one in row) for row in answer["rows"]]
@@ -137,7 +144,7 @@ class ReadOnlyQueries:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the limits, without the process."""
-        return partial(ReadOnlyQueries, seconds=self._seconds, most_bytes=self._most_bytes), ()
+        return partial(ReadOnlyQueries, seconds=self._seconds, most_bytes=self._most_bytes, mysql=self._mysql), ()
 
 
 def sql_execution(reply: str, gold: str, database: Path, queries: ReadOnlyQueries) -> float:
