@@ -329,15 +329,19 @@ def backup(memory: CascadeMemory, books: Acknowledged, rng: random.Random) -> Tr
     return Trial(lambda: memory.data.backup(folder / "copy"), wrong)
 
 
+LOOKS = (
+    *("stats", "health", "namespaces", "rewards", "report", "pending", "latest", "audit"),
+    *("warnings.all", "sources.all"),
+)
+
+
 def look(memory: CascadeMemory, _: Acknowledged, rng: random.Random) -> Trial:
-    verb = rng.choice(
-        ["stats", "health", "namespaces", "rewards", "report", "pending", "latest", "audit", "warnings", "sources"]
-    )
+    verb = rng.choice(LOOKS)
     options = ("thread",) if verb == "latest" else ()
 
     def call() -> Any:
         found = verb_of(memory, verb)(*options)
-        return list(itertools.islice(found, 20)) if verb in ("audit", "sources", "warnings") else found
+        return list(itertools.islice(found, 20)) if verb in ("audit", "sources.all", "warnings.all") else found
 
     return Trial(call, _nothing)
 
