@@ -9,12 +9,13 @@ import numpy as np
 
 from cascade_memory.bandit.light import COSINE_WEIGHT, LightPolicy
 from cascade_memory.bandit.shared_weights import SharedWeights
-from cascade_memory.encoders.light import ENDS, FEATURES, LightEncoder
+from cascade_memory.encoders.light import ENDS, FEATURES, FORM, LightEncoder
 from cascade_memory.learning.ranker import Ranker
 
-END_WEIGHT = 5.0 * COSINE_WEIGHT  # of the signals "opening" and "closing" before any reward, times how much they say
-# The weights of FEATURES before any reward: for a query of one paragraph they order the candidates by cosine.
-START = np.array([COSINE_WEIGHT if name == "similarity" else END_WEIGHT if name in ENDS else 0.0 for name in FEATURES])
+SAID_WEIGHT = 5.0 * COSINE_WEIGHT  # of the signals "opening", "closing" and "form" before any reward, times how much they say
+# The weights of FEATURES before any reward: for a query of one paragraph whose form says nothing, they order by cosine.
+_BY_SIGNAL = {"similarity": COSINE_WEIGHT, **dict.fromkeys((*ENDS, FORM), SAID_WEIGHT)}
+START = np.array([_BY_SIGNAL.get(name, 0.0) for name in FEATURES])
 
 
 def light(*, hindsight: bool = True, shared: bool = False, **options: Any) -> Ranker:

@@ -15,6 +15,7 @@ _BITS = 16
 BUCKETS = 1 << _BITS
 MAX_TEXTS = 1 << 15  # in one call, since the number of the text and the bucket share 31 bits
 _FEW = 1_024  # buckets in use; with more, a table of all buckets is quicker, and is worth its memory
+_COMMON = 0.05  # share of the texts that have a term which counts half as common
 _SEPARATOR = 0  # a byte that no stored text contains; in other texts it counts as a space
 _PRIME = np.uint32(0x9E3779B1)
 _SHIFT = np.uint32(16)
@@ -22,6 +23,7 @@ _IS_WORD = np.zeros(256, bool)
 _IS_WORD[[*range(48, 58), *range(65, 91), *range(97, 123), 95, *range(128, 256)]] = True
 _POWERS = (np.uint64(31) ** np.arange(64, dtype=np.uint64)).astype(np.uint32)
 
+_Weighing = Callable[[NDArray[np.float32]], NDArray[np.float32]]  # from counts of texts to squared weights
 Terms = tuple[NDArray[np.int32], NDArray[np.int32]]  # (which text, which bucket), sorted, each pair once
 
 _NOTHING: Terms = (np.zeros(0, np.int32), np.zeros(0, np.int32))
@@ -179,19 +181,44 @@ class Rarity:
 
     def shared(self, text: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return how much one text shares with each of the others: the cosine of both texts' terms; rare terms weigh more."""
+        return self._likeness(text, texts, self._rare)[0]
+
+    def rare_and_common(self, text: str, texts: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return ``shared``, and the same where the *common* terms weigh more: which of the terms that recur both texts have.
+
+        >>> rarity = Rarity(word_terms)
+        >>> rarity.add(["list cups by size", "list lamps by size", "count the cups"])
+        >>> rare, common = rarity.rare_and_common("list desks by size", ["list lamps by size", "count the desks"])
+        >>> bool(rare[1] > 0.2), bool(common[0] > 0.9), bool(common[1] < 0.1)
+        (True, True, True)
+        """
+        rare, common = self._likeness(text, texts, self._rare, self._common)
+        return rare, common
+
+    def _likeness(self, text: str, texts: Sequence[str], *weighings: _Weighing) -> list[NDArray[np.float32]]:
+        """Return the cosines with each of the others, for each way to weigh a term."""
         owners, buckets = self._terms([text, *texts])
         first = np.searchsorted(owners, 1)
         query, owners, buckets = buckets[:first], owners[first:] - 1, buckets[first:]
         if not (len(buckets) and len(query)):
-            return np.zeros(len(texts), np.float32)
-        weights = self._weights(buckets)
+            return [np.zeros(len(texts), np.float32)] * len(weighings)
         in_query = np.zeros(BUCKETS, bool)
         in_query[query] = True
-        found = np.bincount(owners, weights * in_query.take(buckets), minlength=len(texts))
-        norms = np.sqrt(np.bincount(owners, weights, minlength=len(texts)) * self._weights(query).sum(dtype=np.float64))
-        return (found / np.maximum(norms, 1e-9)).astype(np.float32)
+        is_shared, counts, of_query = in_query.take(buckets), self._tally.of(buckets), self._tally.of(query)
+        found: list[NDArray[np.float32]] = []
+        for weigh in weighings:
+            weights = weigh(counts)
+            sums = np.bincount(owners, weights * is_shared, minlength=len(texts))
+            norms = np.sqrt(np.bincount(owners, weights, minlength=len(texts)) * weigh(of_query).sum(dtype=np.float64))
+            found.append((sums / np.maximum(norms, 1e-9)).astype(np.float32))
+        return found
 
-    def _weights(self, buckets: NDArray[np.int32]) -> NDArray[np.float32]:
-        """Return the squared inverse document frequency of each bucket."""
-        rarity = np.log((1.0 + self.texts) / (1.0 + self._tally.of(buckets))) + 1.0
+    def _rare(self, counts: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the squared inverse document frequency of terms that so many texts have."""
+        rarity = np.log((1.0 + self.texts) / (1.0 + counts)) + 1.0
         return (rarity * rarity).astype(np.float32)
+
+    def _common(self, counts: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the squared weight of terms that so many texts have: the more, the nearer to 1."""
+        half = max(_COMMON * self.texts, 1e-9)
+        return np.square(counts / (counts + half)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""The light pair encoder: seven features for each pair, in about a millisecond for a recall, without a second model."""
+"""The light pair encoder: eight features for each pair, in about a millisecond for a recall, without a second model."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from numpy.typing import NDArray
 
 from cascade_memory.encoders.alignment import TEXT_CHARS, Alignment, ends_of, has_ends
 from cascade_memory.encoders.clusters import Lookup, SolutionClusters
+from cascade_memory.encoders.form import Form
 from cascade_memory.encoders.lexical import Rarity, letter_terms, word_terms
 from cascade_memory.ports.pair_encoder import Candidates, Query
 
 ENDS = ("opening", "closing")
 # A new signal goes to the end. Rows of earlier versions lack it; there it counts as 0.
-FEATURES = ("similarity", "cluster", "words", "letters", "solution words", *ENDS)
+FORM = "form"
+FEATURES = ("similarity", "cluster", "words", "letters", "solution words", *ENDS, FORM)
 _BATCH = 4_096
 _LARGEST, _NUMBERS = 1e9, "fiub"  # of a signal: the limit of its values, and the kinds of numpy types that it may have
 
@@ -23,23 +25,25 @@ class LightEncoder:
     """Describes a candidate in comparison with the other candidates of its recall.
 
     The signals are: the cosine; the distance to the cluster of its solution; shared words; shared letter sequences; words that
-    the query shares with the stored *solution*; and, if the query has several paragraphs, shared letter sequences of the first
-    paragraphs and of the last paragraphs. Each signal is standardised over the candidates, so that no scale has to be learned.
-    Those of the paragraphs are multiplied by a weight: how far stored cases with similar paragraphs have similar solutions.
+    the query shares with the stored *solution*; if the query has several paragraphs, shared letter sequences of the first
+    paragraphs and of the last paragraphs; and the form, that is shared words that are common among the cases. Each signal is
+    standardised over the candidates, so that no scale has to be learned. Those of the paragraphs and the form are multiplied by
+    a weight: how far stored cases with similar paragraphs, or of a similar form, have similar solutions.
 
     A changed signal is detected by its values on fixed examples (``meaning.py``), unless ``meanings`` declares its
     meaning. Declare it for a signal that depends on more than the query and the candidates, or for a built-in one whose meaning
     you changed.
     """
 
-    identity = "light-3"
+    identity = "light-4"
     features = FEATURES
     meanings: Mapping[str, str] = {}  # signal -> version of its meaning, which you change by hand
 
     def __init__(self, dimension: int, lookup: Lookup) -> None:
         self._dimension, self._lookup = dimension, lookup
         self.clusters = SolutionClusters(dimension, lookup)
-        self.words, self.letters, self.alignment = Rarity(word_terms), Rarity(letter_terms), Alignment()
+        self.words, self.letters = Rarity(word_terms), Rarity(letter_terms)
+        self.alignment, self.form = Alignment(), Form()
 
     def emptied(self) -> LightEncoder:
         """Return an encoder that has seen no case."""
@@ -53,19 +57,21 @@ class LightEncoder:
             self.letters.add(texts)
         self.clusters.retain(cases.keys, cases.groups, cases.vectors)
         self.alignment.retain(cases, self.letters)
+        self.form.retain(cases, self.words)
 
     def encode(self, query: Query, candidates: Candidates, similarity: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return (n, 7) features, the standardised cosine first."""
+        """Return (n, 8) features, the standardised cosine first."""
         signals = self.signals(query, candidates, similarity)
         features = standardised(_table(signals, self.features, len(candidates.keys)))
-        for name, weight in zip(ENDS, self.alignment.weights, strict=True):
+        for name, weight in zip((*ENDS, FORM), (*self.alignment.weights, self.form.weight), strict=True):
             features[:, self.features.index(name)] *= weight
         return features
 
     def signals(self, query: Query, candidates: Candidates, similarity: NDArray[np.float32]) -> dict[str, NDArray[np.float32]]:
         """Return each signal of each candidate, on a scale of its own."""
         beginning, texts = query.text[:TEXT_CHARS], [text[:TEXT_CHARS] for text in candidates.texts]
-        words, solution_words = np.split(self.words.shared(beginning, [*texts, *candidates.heads]), 2)
+        words, form = self.words.rare_and_common(beginning, [*texts, *candidates.heads])
+        words, solution_words = np.split(words, 2)
         opening, closing = self._of_ends(query.text, candidates.texts)
         return {
             "similarity": similarity,
@@ -75,6 +81,7 @@ class LightEncoder:
             "solution words": solution_words,
             "opening": opening,
             "closing": closing,
+            FORM: form[: len(texts)],
         }
 
     def _of_ends(self, query: str, texts: Sequence[str]) -> list[NDArray[np.float32]]:

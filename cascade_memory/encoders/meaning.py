@@ -77,8 +77,8 @@ class Noted(NamedTuple):
 def noted(identity: str) -> Noted:
     """Parse an identity.
 
-    >>> noted("light-3-length [7=1a2b3c]"), noted("light-3").notes
-    (Noted(name='light-3-length', notes={7: '1a2b3c'}), {})
+    >>> noted("light-4-length [8=1a2b3c]"), noted("light-4").notes
+    (Noted(name='light-4-length', notes={8: '1a2b3c'}), {})
     """
     found = _NOTED.fullmatch(identity)
     if found is None:
@@ -95,7 +95,7 @@ def identity_of(encoder: PairEncoder, make: Callable[[int, Lookup], PairEncoder]
     the note is "?". The columns of ``LightEncoder`` itself have no note.
 
     >>> identity_of(LightEncoder(2, lambda keys: np.zeros((len(keys), 2), np.float32)), LightEncoder)
-    'light-3'
+    'light-4'
     """
     if not isinstance(encoder, LightEncoder):
         return encoder.identity
@@ -117,7 +117,7 @@ def meanings_of(make: Callable[[int, Lookup], PairEncoder]) -> dict[str, str]:
     """Return a short hash of each column's values on the examples, for a light encoder. Raise what its signals raise.
 
     >>> list(meanings_of(LightEncoder))
-    ['similarity', 'cluster', 'words', 'letters', 'solution words', 'opening', 'closing']
+    ['similarity', 'cluster', 'words', 'letters', 'solution words', 'opening', 'closing', 'form']
     """
     names, tenths = _tried(make)
     return {name: _short(f"{name}\x00{column.tolist()}") for name, column in zip(names, tenths.T, strict=True)}
@@ -160,6 +160,7 @@ def _tried(make: Callable[[int, Lookup], PairEncoder]) -> tuple[tuple[str, ...],
     encoder.retain(cases)
     weights = encoder.alignment.weights
     encoder.alignment.weights = np.ones(len(weights), np.float32)  # there are too few examples to compute them
+    encoder.form.weight = 1.0
     tables: list[NDArray[np.float32]] = []
     for number, text in enumerate(_QUERIES):
         vector = _unit(vectors[[4 * number]] + 0.5 * vectors[[4 * number + 1]])[0]

@@ -53,7 +53,8 @@ class Asked:
         if before is not None and before.kind == "column" and one.at - before.end == 1:
             return before.what
         near = [other for other in self.found[place + 1 : place + 3] if other.at - one.end < _NEAR]
-        return next((other.what for other in near if other.kind == "column"), None)
+        around = [*near, *(other for other in reversed(self.found[:place]) if other.part == one.part)]
+        return next((other.what for other in around if other.kind == "column"), None)
 
     def listed(self) -> list[str]:
         """Return the columns that are to be returned: those after "return", or else those that the question begins with."""
@@ -69,14 +70,14 @@ class Asked:
 
     def _is_plain(self, place: int) -> bool:
         one, before = self.found[place], self.found[place - 1] if place else None
-        inside = before is not None and before.kind == "aggregate" and one.at - before.end < _NEAR
+        inside = before is not None and (before.kind, before.part) == ("aggregate", one.part) and one.at - before.end < _NEAR
         return one.kind == "column" and not inside and _SUMMED.match(self.question, one.end) is None
 
 
 def adapted(sql: str, old: Asked, new: Asked) -> str:
     """Adapt a query that answers ``old`` to the question ``new``."""
     tokens = _without_aliases(_TOKEN.findall(sql), old.table)
-    if tokens and tokens[0].upper() == "INSERT":
+    if tokens and tokens[0].upper() == "INSERT" and sum(token.lower() == old.table.lower() for token in tokens) == 1:
         return _insertion(new)
     return " ".join(_Filling(old, new).fill(tokens))
 
@@ -119,6 +120,7 @@ class _Filling:
         self._old, self._new = old, new
         self._said, self._wanted = conditions(old.found), conditions(new.found)
         self._used: set[int] = set()
+        self._operators = iter([one.what for one in new.found if one.kind == "compared"])
         self._names = _names(old, new)
         self._pairs = (old.aggregates(), new.aggregates())
 
@@ -164,8 +166,7 @@ class _Filling:
         fresh_sums = [_call(*pair) for pair in wanted] if sums and len(sums) + len(plain) == len(items) else []
         for item, written in zip(sums, fresh_sums, strict=False):
             written += item[item.index(")") + 1 :]  # the name that other clauses may use
-        named = {self._name(item[0]): item[1:] for item in plain}
-        fresh = [[name, *named.get(name, [])] for name in self._plain([item[0] for item in plain])] if plain else []
+        fresh = [[name] for name in self._plain([item[0] for item in plain])] if plain else []
         listed: list[list[str]] = []
         for item in items:
             if self._is_plain(item):
@@ -213,6 +214,10 @@ class _Filling:
                 written += self._aggregate(token.upper(), tokens[place + 2])
                 place += 4
                 continue
+            if self._is_column(token) and after[:1] and after[0] in _COMPARISONS and after[1:3] == ["(", "SELECT"]:
+                written += self._against(tokens[place : place + 7])
+                place += 2
+                continue
             if token.lower() == self._old.table.lower():
                 written.append(self._new.table)
             elif written[-1:] == ["AS"] or written[-1:] == ["as"]:
@@ -242,6 +247,13 @@ class _Filling:
         known = named if named in self._new.columns else next((one[1] for one in new if one[1] is not None), named)
         return [other[0], "(", known or name, ")"]
 
+    def _against(self, tokens: Sequence[str]) -> list[str]:
+        """Write a column and the comparison with an aggregate, as in ``price > (SELECT AVG(price)``."""
+        own = len(tokens) > 6 and tokens[6].lower() == tokens[0].lower()
+        column = self._aggregate(tokens[4].upper(), tokens[6])[2] if own and tokens[4].upper() in _AGGREGATES else None
+        operator = next(self._operators, tokens[1])
+        return [column or self._name(tokens[0]), operator]
+
     def _value(self, token: str, written: list[str], *, setting: bool) -> None:
         """Write the value that stands where the old question says the old one, with its column and comparison."""
         bare = token if token[0] == "'" else "'" + token[1:-1] + "'" if token[0] == '"' else token
@@ -259,8 +271,9 @@ class _Filling:
             if len(written) > 1 and written[-2] in self._new.columns and wanted.column is not None:
                 written[-2] = wanted.column
             elif len(written) > 4 and written[-5] in _AGGREGATES and written[-6:-5] != ["-"] and wanted.aggregate is not None:
-                counts = wanted.aggregate == "COUNT"
-                written[-5], written[-3] = wanted.aggregate, "*" if counts else wanted.column or written[-3]
+                counts = "COUNT" in (wanted.aggregate, written[-5] if wanted.column is None else "")
+                function = "COUNT" if counts else wanted.aggregate
+                written[-5], written[-3] = function, "*" if counts else wanted.column or written[-3]
         written.append(wanted.value)
 
     def _name(self, token: str) -> str:

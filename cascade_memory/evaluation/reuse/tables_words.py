@@ -23,7 +23,7 @@ _PLACES = {name: str(number) for number, name in enumerate(_ORDINALS, start=1)}
 _NUMBER = rf"\d[\d,]*(?:\.\d+)?|{'|'.join(_SMALL)}"
 _PLACE = rf"\d+(?:st|nd|rd|th)|{'|'.join(_PLACES)}"
 _ROWS = r"(?:entr|row|result|record|item|match)\w*"
-_DATE = rf"(?:{'|'.join(_MONTHS)}) \d{{1,2}}, \d{{4}}"
+_DATE = rf"(?:{'|'.join(_MONTHS)}) \d{{1,2}}, \d{{4}}|\d{{4}}-\d\d-\d\d"
 _SKIP = "(?:skip(?:ping|s)?|after|offset by|offset of|excluding) (?:over )?(?:the )?(?:first )?"
 _SKIPPED = rf"{_SKIP}(?P<skipped>{_NUMBER})(?= {_ROWS}|,| and\b)"
 _FROM = rf"(?:start(?:ing|s)?|begin(?:ning|s)?) (?:from|at|with) (?:the )?(?P<place>{_PLACE})(?: {_ROWS})?"
@@ -36,7 +36,9 @@ _COMPARED = (
 )
 _SUMS = r"(?:total )?(?:number|count) of|averages?\b|means?\b|totals?\b|sums?\b|counts?\b|how many"
 _MOST = "maximum|highest|largest|minimum|lowest|smallest"
-_DIRECTION = r"ascending|descending|(?:most recent|newest|latest|oldest|earliest|highest|lowest) to|alphabetical"
+_DIRECTION = (
+    "ascending|descending|(?:most recent|newest|latest|oldest|earliest|highest|largest|lowest|smallest) to|alphabetical"
+)
 
 # The first pattern that matches at a place decides what is mentioned there. A quoted text is always a value.
 _MENTIONS = re.compile(
@@ -131,6 +133,8 @@ def _read(match: re.Match[str], question: str) -> tuple[_Kind, str]:
         return "offset", _number(match["skipped"]) if match["skipped"] else str(int(_number(match["place"])) - 1)
     if match["limit"]:
         return "limit", _number(match["most"])
+    if match["date"] and text[0].isdigit():
+        return "value", f"'{text}'"
     if match["date"]:
         month, day, year = text.replace(",", "").split()
         return "value", f"'{year}-{_MONTHS[month]:02}-{int(day):02}'"
@@ -139,7 +143,7 @@ def _read(match: re.Match[str], question: str) -> tuple[_Kind, str]:
     if match["aggregate"]:
         return "aggregate", "COUNT" if text.endswith(" of") else _AGGREGATES.get(text) or _AGGREGATES[text.removesuffix("s")]
     if match["direction"]:
-        return "direction", "DESC" if text.startswith(("desc", "most", "new", "late", "high")) else "ASC"
+        return "direction", "DESC" if text.startswith(("desc", "most", "new", "late", "high", "larg")) else "ASC"
     return "value", _factor(text, question[: match.start()].lower()) if text.endswith("%") else _number(text)
 
 
@@ -234,6 +238,7 @@ def _condition(found: Sequence[Mention], place: int) -> Condition:
             break
         if before.kind == "aggregate":
             aggregate = before.what
+            break  # its column would stand after it
         if before.kind == "compared" and operator == "=":
             operator = before.what
         if before.kind == "column":

@@ -1,0 +1,148 @@
+"""The form of a task: the words that recur among the tasks. It counts where the solutions of such tasks have the same form."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from inside import state_of
+
+from cascade_memory import CascadeMemory, Ranking
+from cascade_memory.encoders.form import Form
+from cascade_memory.encoders.hashing import HashingEmbedder
+from cascade_memory.encoders.lexical import Rarity, word_terms
+from cascade_memory.encoders.light import FEATURES, FORM
+from cascade_memory.ports.pair_encoder import Candidates
+
+# What has to be done, in the words of a task and of its solution; and what it is about, in words of its own.
+FORMS = [
+    ("Return {}, ordered by age from old to new.", "sort {} by age descending and print"),
+    ("Return how many there are in total of {}.", "count {} in total and print"),
+    ("Delete those above the average among {}.", "remove {} where value above average"),
+    ("Skip the first and return the next of {}.", "rank {} then drop first"),
+]
+TOPICS = {
+    "boats": "boats in the harbour with masts, sails, keels, anchors and a crew",
+    "trees": "trees of the forest with bark, roots, leaves, acorns and moss",
+    "wines": "wines from the cellar with corks, barrels, grapes, tannin and labels",
+    "roads": "roads through the valley with lanes, bridges, tunnels, signs and tolls",
+    "poems": "poems by the laureate with verses, rhymes, stanzas, metaphors and irony",
+    "lamps": "lamps for the kitchen with bulbs, shades, switches, cables and dimmers",
+    "birds": "birds at the lake with feathers, nests, beaks, songs and wings",
+    "coins": "coins in the museum with silver, gold, emperors, mints and eagles",
+    "shoes": "shoes on the shelf with laces, heels, soles, buckles and polish",
+    "soups": "soups on the menu with onions, carrots, lentils, broth and parsley",
+    "clocks": "clocks in the tower with hands, dials, springs, bells and chimes",
+    "plays": "plays at the theatre with acts, curtains, actors, props and critics",
+}
+
+
+def tasks(n: int, seed: int = 0) -> list[tuple[str, str, int]]:
+    """Tasks of all forms about all topics in any order, each with its solution and the number of its form; none recurs."""
+    every = list(itertools.product(range(len(FORMS)), TOPICS))
+    order = np.random.default_rng(seed).permutation(len(every))[:n]
+    chosen = [every[i] for i in order]
+    return [(FORMS[form][0].format(TOPICS[topic]), FORMS[form][1].format(topic), form) for form, topic in chosen]
+
+
+def candidates(pairs: list[tuple[str, str]]) -> Candidates:
+    texts, heads = [text for text, _ in pairs], [head for _, head in pairs]
+    groups = np.unique(heads, return_inverse=True)[1]
+    return Candidates(
+        keys=np.arange(len(pairs)), texts=texts, heads=heads, vectors=HashingEmbedder(64).embed(texts), groups=groups
+    )
+
+
+def weight_of(pairs: list[tuple[str, str]], *, at_once: bool = True) -> float:
+    words, form, every = Rarity(word_terms), Form(), candidates(pairs)
+    for start, stop in [(0, len(pairs))] if at_once else [(i, i + 1) for i in range(len(pairs))]:
+        some = Candidates(
+            keys=every.keys[start:stop],
+            texts=every.texts[start:stop],
+            heads=every.heads[start:stop],
+            vectors=every.vectors[start:stop],
+            groups=every.groups[start:stop],
+        )
+        words.add(some.texts)
+        form.retain(some, words)
+    return form.weight
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_form_counts_where_it_decides(seed: int):
+    assert weight_of([pair[:2] for pair in tasks(48, seed)]) > 0.5
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_it_counts_for_nothing_where_the_topic_decides(seed: int):
+    about = {topic: f"call the {topic} department in room {number}" for number, topic in enumerate(TOPICS)}
+    assert weight_of([(text, about[next(one for one in TOPICS if one in text)]) for text, _, _ in tasks(48, seed)]) == 0.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_few_labels_are_no_evidence_however_often_they_recur(seed: int):
+    labels = ["sort, print", "count, print", "remove, stop", "rank, print"]
+    assert weight_of([(text, labels[form]) for text, _, form in tasks(48, seed)] * 5) == 0.0
+
+
+def test_it_counts_for_nothing_where_the_solutions_are_by_chance():
+    pairs = [pair[:2] for pair in tasks(48)]
+    order = np.random.default_rng(1).permutation(len(pairs))
+    assert weight_of([(text, pairs[other][1]) for (text, _), other in zip(pairs, order, strict=True)]) < 0.1
+
+
+def test_texts_without_words_and_a_single_case_say_nothing():
+    assert weight_of([("", ""), ("?", "!"), ("...", "")]) == 0.0
+    assert weight_of([("List the boats.", "list")]) == 0.0
+
+
+def test_one_by_one_is_nearly_the_same_as_all_at_once():
+    pairs = [pair[:2] for pair in tasks(48)]
+    assert weight_of(pairs, at_once=False) == pytest.approx(weight_of(pairs), abs=0.25)
+
+
+def _same_form(memory: CascadeMemory, asked: list[tuple[str, str, int]], form_of: dict[str, int]) -> float:
+    shown = [memory.recall(text).cases for text, _, _ in asked]
+    right = [bool(cases) and form_of[str(cases[0].solution)] == form for cases, (_, _, form) in zip(shown, asked, strict=True)]
+    return float(np.mean(right))
+
+
+def test_before_any_reward_a_memory_shows_the_case_of_the_same_form_and_not_that_of_the_same_topic():
+    every = tasks(48)
+    stored, asked = every[:36], every[36:]
+    form_of = {solution: form for _, solution, form in every}
+    shown: dict[str, float] = {}
+    for ranker in ("light", "similarity"):
+        with CascadeMemory(embedder="hashing", ranker=ranker, learn="inline", ranking=Ranking(abstain=False)) as memory:
+            memory.add([pair[:2] for pair in stored], progress=False)
+            shown[ranker] = _same_form(memory, asked, form_of)
+    assert shown["light"] > 0.8
+    assert shown["similarity"] < 0.4
+
+
+def test_the_weight_survives_a_restart_and_what_is_purged_counts_no_more(tmp_path: Path):
+    def weight(memory: CascadeMemory) -> float:
+        memory.recall(f"Return how many there are of {TOPICS['boats']}")
+        return state_of(memory).learner.encoder.form.weight
+
+    with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
+        memory.add([pair[:2] for pair in tasks(48)], progress=False)
+        before = weight(memory)
+    assert before > 0.5
+    with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
+        assert weight(memory) == pytest.approx(before)
+        memory.forget(everything=True, purge=True)
+        assert memory.stats().cases == 0
+        memory.sync()
+        assert weight(memory) == 0.0
+
+
+def test_explain_names_the_form():
+    every = tasks(48)
+    with CascadeMemory(embedder="hashing", learn="inline", ranking=Ranking(abstain=False)) as memory:
+        memory.add([pair[:2] for pair in every[:36]], progress=False)
+        explained = memory.recall(every[40][0]).explain()
+    assert FORM in FEATURES
+    assert FORM in str(explained)
