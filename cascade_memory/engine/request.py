@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from cascade_memory.cycle.reuse import Template
+from cascade_memory.cycle.select import Exposure
 from cascade_memory.domain.actions import NewAction
-from cascade_memory.domain.case_text import CaseText
-from cascade_memory.domain.exposure import Exposure
+from cascade_memory.domain.case import CaseText
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.recall import Rewardable
 from cascade_memory.domain.records import RecallRecord, Unkept

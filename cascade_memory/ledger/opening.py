@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from cascade_memory.domain.patience import seconds_left
 from cascade_memory.domain.private_files import create_file, make_private
 from cascade_memory.domain.sqlite_files import BESIDE, check_files, connect
+from cascade_memory.domain.waiting import seconds_left
 from cascade_memory.errors import StoreError, StoreUnwritable
 from cascade_memory.ledger import sequences
 from cascade_memory.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, STATEMENTS

@@ -11,14 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cascade_memory.cycle.retain import why_unkept
 from cascade_memory.cycle.reuse import Template, render
+from cascade_memory.cycle.select import Exposure
 from cascade_memory.domain.actions import NewAction
-from cascade_memory.domain.case import Case
-from cascade_memory.domain.case_text import task_alone
+from cascade_memory.domain.case import Case, task_alone
 from cascade_memory.domain.episode import TRUSTED_SOURCES, Episode, check_sources
-from cascade_memory.domain.exposure import Exposure
-from cascade_memory.domain.flag import Flag
 from cascade_memory.domain.metadata import MetadataValue
-from cascade_memory.domain.patience import patience
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.records import RecallRecord, Unkept
 from cascade_memory.domain.reward_channel import cap_of, check_caps
@@ -27,6 +24,7 @@ from cascade_memory.domain.tickets import Tickets, check_tickets
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.trust import CHANNELS, ByWhom, check_min_trust
 from cascade_memory.domain.validation import check_callable, check_duration, check_id, check_k, check_namespace, check_reward
+from cascade_memory.domain.waiting import Flag, patience
 from cascade_memory.engine.door import Incoming
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.request import Judgement, RecallRequest

@@ -8,9 +8,9 @@ from datetime import timedelta
 from typing import Any, Literal, TypeVar
 
 from cascade_memory.bandit.credit import Credit, CreditName
-from cascade_memory.domain.case_text import CaseText
+from cascade_memory.cycle.select import Exposure
+from cascade_memory.domain.case import CaseText
 from cascade_memory.domain.episode import TRUSTED_SOURCES, check_sources
-from cascade_memory.domain.exposure import Exposure
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.quoting import quoted
 from cascade_memory.domain.reward_channel import check_caps

@@ -22,7 +22,7 @@ from learned_folder import sql
 from cascade_memory import CascadeMemory, Ranking
 from cascade_memory.assembly.move import move
 from cascade_memory.cli import main
-from cascade_memory.domain.patience import patience
+from cascade_memory.domain.waiting import patience
 from cascade_memory.errors import InvalidInput, SchemaTooNew, StoreBusy, StoreCorrupt, StoreError, StoreReplaced
 from cascade_memory.ledger.moving import copying
 from cascade_memory.ledger.moving.pages import insert

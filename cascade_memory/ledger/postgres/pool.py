@@ -17,7 +17,7 @@ from psycopg import adapt, pq
 from psycopg.conninfo import conninfo_to_dict
 
 from cascade_memory.domain.interruptible import interruptible
-from cascade_memory.domain.patience import patience_ends
+from cascade_memory.domain.waiting import patience_ends
 from cascade_memory.errors import MemoryForked, StoreBusy, StoreError
 from cascade_memory.ledger.filters import FieldValue
 from cascade_memory.ledger.postgres.batch import Latest
