@@ -179,7 +179,7 @@ FAULTS = (
         "next((one for one in self._known if not one.busy), None)",
         "next((one for one in self._known if one.busy), None)",
     ),
-    Fault("snapshots/manifest.py", "for text in (policy, encoder)) or known < 0:", "for text in (policy, encoder)):"),
+    Fault("snapshots/format.py", "for text in (policy, encoder)) or known < 0:", "for text in (policy, encoder)):"),
     Fault(
         "stores/chroma_answers.py",
         "if not isinstance(model.id, UUID) or model.name != name:",

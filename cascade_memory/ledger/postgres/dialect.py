@@ -6,9 +6,9 @@ import functools
 import re
 from collections.abc import Iterable
 
-from cascade_memory.ledger.postgres.schema import SCHEMA
 from cascade_memory.ledger.schema import TABLES
 
+SCHEMA = "cascade_memory"  # in which the tables are
 _NAMES = "|".join(table.name for table in TABLES)
 _TABLE = re.compile(rf"\b(FROM|JOIN|INTO|UPDATE|TABLE|ON|REFERENCES)\s+({_NAMES})\b(?!\.)")
 _BYTES = re.compile(r"CAST\(((?:[^()]|\([^()]*\))+) AS BLOB\)")
