@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from cascade_memory.encoders.matchers import EmbeddingMatcher, ExactMatcher, FunctionMatcher
     from cascade_memory.encoders.minilm import MiniLMEmbedder, default_embedder, is_installed
     from cascade_memory.encoders.one_feature import CosineEncoder, RecencyEncoder
-    from cascade_memory.encoders.quiet import quiet_loading
     from cascade_memory.encoders.text_model.embedder import TextModelEmbedder
     from cascade_memory.encoders.text_model.files import digest_of, folder_of_model
+    from cascade_memory.encoders.torch_settings import quiet_loading
     from cascade_memory.encoders.unrelated import TEXTS
 
 __all__ = [
@@ -44,9 +44,9 @@ __getattr__, __dir__ = door(
         "matchers": "EmbeddingMatcher ExactMatcher FunctionMatcher",
         "minilm": "MiniLMEmbedder default_embedder is_installed",
         "one_feature": "CosineEncoder RecencyEncoder",
-        "quiet": "quiet_loading",
         "text_model.embedder": "TextModelEmbedder",
         "text_model.files": "digest_of folder_of_model",
+        "torch_settings": "quiet_loading",
         "unrelated": "TEXTS",
     },
 )

@@ -33,9 +33,8 @@ from cascade_memory.langchain.run_tree import ACTOR_KEY, CHANNEL, EPISODE_KEY, M
 from cascade_memory.memory.passed_wrongly import saying
 from cascade_memory.memory.threads import in_reward_thread, in_thread
 from cascade_memory.ports.embedder import Embedder
-from cascade_memory.runs.adapter import Adapter, engine_for
+from cascade_memory.runs.adapter import Adapter, SharedOptions, engine_for
 from cascade_memory.runs.around import active_episode, join
-from cascade_memory.runs.options import SharedOptions
 
 if TYPE_CHECKING:
     from cascade_memory.langchain.middleware import CascadeMiddleware, Namespace

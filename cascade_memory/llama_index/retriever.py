@@ -32,9 +32,8 @@ from cascade_memory.llama_index.runs import CHANNEL, Run, Runs, actor_here
 from cascade_memory.memory.passed_wrongly import saying
 from cascade_memory.memory.threads import in_thread
 from cascade_memory.ports.embedder import Embedder
-from cascade_memory.runs.adapter import Adapter, engine_for
+from cascade_memory.runs.adapter import Adapter, SharedOptions, engine_for
 from cascade_memory.runs.around import ActiveEpisode, JoinedSession, active_episode, join
-from cascade_memory.runs.options import SharedOptions
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from cascade_memory.domain.calculating import calculating
 from cascade_memory.encoders.cross_encoder.batching import TokenBudget
-from cascade_memory.encoders.one_thread import calm
-from cascade_memory.encoders.quiet import quiet_loading
 from cascade_memory.encoders.text_model.files import digest_of, folder_of_model
 from cascade_memory.encoders.text_model.layout import Layout, layout_of
+from cascade_memory.encoders.torch_settings import calm, quiet_loading
 from cascade_memory.errors import InvalidInput, MissingExtra
 from cascade_memory.ports.embedder import LoadsModel
 

@@ -22,9 +22,8 @@ from cascade_memory.errors import MemoryForked, StoreBusy, StoreError
 from cascade_memory.ledger.filters import FieldValue
 from cascade_memory.ledger.postgres.batch import Latest
 from cascade_memory.ledger.postgres.blocks import Held, Sign, block_of, closed_surely
-from cascade_memory.ledger.postgres.dialect import SCHEMA
+from cascade_memory.ledger.postgres.dialect import SCHEMA, encoded
 from cascade_memory.ledger.postgres.explained import explain, place_of
-from cascade_memory.ledger.postgres.fields import encoded
 from cascade_memory.ledger.postgres.turns import Turns
 
 _MOST = 8  # connections per process
