@@ -33,32 +33,6 @@ _NEEDED = ("starlette", "jinja2", "uvicorn")
 _REMEDY = 'which the extra "inspector" installs: pip install "cascade-memory[inspector]"'
 
 
-class Inspecting(Protocol):
-    """A running inspector; a notebook shows a link to it."""
-
-    @property
-    def address(self) -> str:
-        """The address at which the inspector listens."""
-        ...
-
-    @property
-    def link(self) -> str:
-        """A new link that lets one browser in, once."""
-        ...
-
-    def close(self) -> None:
-        """Stop the inspector; the memory stays open."""
-        ...
-
-    def __enter__(self) -> Self:
-        """Use the inspector in a ``with`` block that stops it at the end."""
-        ...
-
-    def __exit__(self, *_: object) -> None:
-        """Stop the inspector."""
-        ...
-
-
 class CascadeMemory(Memory, metaclass=saying(type(Memory))):
     """A case memory that learns from outcomes which past cases to reuse.
 
@@ -180,3 +154,29 @@ class CascadeMemory(Memory, metaclass=saying(type(Memory))):
 
     def _release(self) -> None:
         opened.release(self._engine, self)
+
+
+class Inspecting(Protocol):
+    """A running inspector; a notebook shows a link to it."""
+
+    @property
+    def address(self) -> str:
+        """The address at which the inspector listens."""
+        ...
+
+    @property
+    def link(self) -> str:
+        """A new link that lets one browser in, once."""
+        ...
+
+    def close(self) -> None:
+        """Stop the inspector; the memory stays open."""
+        ...
+
+    def __enter__(self) -> Self:
+        """Use the inspector in a ``with`` block that stops it at the end."""
+        ...
+
+    def __exit__(self, *_: object) -> None:
+        """Stop the inspector."""
+        ...

@@ -19,6 +19,8 @@ from cascade_memory.ports.snapshots import Snapshots
 from cascade_memory.snapshots import SnapshotStore
 from cascade_memory.stores.folder_files import remove
 
+_PATIENCE = 2.0  # seconds for which a ledger may be in use: a process may just be closing it
+
 
 class MovedFolder:
     """A folder, for the time of one move."""
@@ -81,9 +83,6 @@ class MovedFolder:
             yield
         finally:
             lock.release()
-
-
-_PATIENCE = 2.0  # seconds: a process may just be closing it
 
 
 @interruptible

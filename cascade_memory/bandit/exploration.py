@@ -13,6 +13,8 @@ import numpy as np
 from cascade_memory.bandit.similarity import best_first
 from cascade_memory.ports.policy import Choice, Floats, MayAbstain, Policy, Slate
 
+LEADERS = 4  # candidates that exploration may put first: the others would rarely help, and would make these less probable
+
 
 @dataclass(frozen=True, slots=True)
 class UpperConfidence:
@@ -32,9 +34,6 @@ class UpperConfidence:
     def bonus(self, uncertainty: Floats, rewards: int) -> Floats:
         """Compute the bonus of each candidate."""
         return self.alpha * uncertainty if rewards >= self.burn_in else np.zeros_like(uncertainty)
-
-
-LEADERS = 4  # candidates that exploration may put first: the others would rarely help, and would make these less probable
 
 
 def mixed(policy: Policy, slate: Slate, choice: Choice, k: int, *, epsilon: float, abstain: bool, seed: int) -> Choice:

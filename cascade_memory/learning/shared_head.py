@@ -20,6 +20,8 @@ from cascade_memory.ports.policy import Feedback, Floats
 if TYPE_CHECKING:
     from cascade_memory.ledger.core import Ledger
 
+_WINDOW = 1_024  # outcomes of all namespaces from which a rebuild learns the weights
+
 
 class SharedWeights:
     """The weights of the signals, learned from the outcomes of all namespaces, which share nothing else: no case, no word.
@@ -48,9 +50,6 @@ class SharedWeights:
         policy = self._make()
         policy.rebuild(history)
         self._policy = policy
-
-
-_WINDOW = 1_024  # outcomes of all namespaces from which a rebuild learns the weights
 
 
 class SharedHead:

@@ -17,6 +17,9 @@ from cascade_memory.domain.validation import clean_text
 from cascade_memory.errors import InvalidInput
 from cascade_memory.redaction.marking import cut_short
 
+MOST_STEPS = 200  # of a report
+_OWN = ("recall_cases", "check_action", "report_outcome", "add_case", "forget_cases", "memory_stats")  # this server's own tools
+
 
 def _without_default(schema: dict[str, Any]) -> None:
     """Remove the default from the schema of a field that may be missing, since such a field is never null."""
@@ -146,10 +149,6 @@ class MemoryStats(BaseModel):
     unkept: Mapping[str, int] = Field(description="Rewards above 0 that stored no case, by reason")
     warnings: int = Field(description="Steps at which runs failed, of which agents may be warned")
     health: str = Field(description='"ok", or that the host should look into its log')
-
-
-MOST_STEPS = 200
-_OWN = ("recall_cases", "check_action", "report_outcome", "add_case", "forget_cases", "memory_stats")
 
 
 def solution_of(steps: Sequence[DoneStep], answer: str) -> Solution | None:

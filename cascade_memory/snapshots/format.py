@@ -23,6 +23,8 @@ from cascade_memory.ports.snapshots import Snapshot
 _MOST_BYTES = 512 * 2**20
 _MOST_ARRAYS = 256
 _READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+_MANIFEST = "manifest"
+_MOST_CHARS = 1_000  # limit for the name of a policy or an encoder
 
 
 def write_arrays(file: IO[bytes], arrays: Mapping[str, Floats]) -> None:
@@ -79,10 +81,6 @@ def digest(arrays: Mapping[str, Floats]) -> str:
         found.update(f"{name}\x00{array.dtype.str}\x00{array.shape}\x00".encode())
         found.update(np.ascontiguousarray(array).tobytes())
     return found.hexdigest()
-
-
-_MANIFEST = "manifest"
-_MOST_CHARS = 1_000  # limit for the name of a policy or an encoder
 
 
 def write_snapshot(file: IO[bytes], snapshot: Snapshot, weights: str | None) -> None:

@@ -17,8 +17,12 @@ from cascade_memory.bandit.products import rows_times
 from cascade_memory.redaction.saying import log_of
 
 Vectors = NDArray[np.float32]
+IN_MEMORY = 160 * 2**20  # bytes of vectors that an index keeps in memory: those of 109,000 cases at 384 dimensions
+_LEAST = 8  # rows that there is room for at first: 12 KiB at 384 dimensions
+_GATHER = 512  # rows that are copied and multiplied at a time: 768 KiB at 384 dimensions
 _CHUNK = 4_096  # rows that are read at once: 6 MiB at 384 dimensions
 _SPARSE = 4  # rows that are read for each wanted one, rather than to read each one by itself
+_log = log_of(__name__)
 
 
 class VectorFile:
@@ -72,12 +76,6 @@ class VectorFile:
 
 def _bytes(vectors: Vectors) -> memoryview:
     return vectors.reshape(-1).view(np.uint8).data
-
-
-IN_MEMORY = 160 * 2**20  # bytes of vectors that an index keeps in memory: those of 109,000 cases at 384 dimensions
-_LEAST = 8  # rows that there is room for at first: 12 KiB at 384 dimensions
-_GATHER = 512  # rows that are copied and multiplied at a time: 768 KiB at 384 dimensions
-_log = log_of(__name__)
 
 
 class VectorRows:
