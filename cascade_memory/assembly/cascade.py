@@ -12,7 +12,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from cascade_memory.assembly import opened
-from cascade_memory.assembly.misspelt import suggesting
 from cascade_memory.assembly.settings import Settings
 from cascade_memory.cycle.reuse import Template
 from cascade_memory.domain.actions import check_actor
@@ -20,7 +19,7 @@ from cascade_memory.domain.warning_options import WarningOptions, check_warnings
 from cascade_memory.lazy import load
 from cascade_memory.learning.ranker import Ranker
 from cascade_memory.memory.memory import Memory
-from cascade_memory.memory.options import Ranking, Retention, Trust, check_group
+from cascade_memory.memory.options import Ranking, Retention, Trust, check_group, suggesting
 from cascade_memory.memory.passed_wrongly import saying
 from cascade_memory.memory.verdict import RewardFn
 from cascade_memory.ports.embedder import Embedder

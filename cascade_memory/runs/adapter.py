@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from cascade_memory.assembly.cascade import CascadeMemory as Engine
-from cascade_memory.assembly.misspelt import check_names
 from cascade_memory.capabilities import CAPABILITIES
 from cascade_memory.cycle.reuse import Template
 from cascade_memory.domain.warning_options import WarningOptions
 from cascade_memory.errors import InvalidInput
 from cascade_memory.learning.ranker import Ranker
-from cascade_memory.memory.options import Ranking, Retention, Trust
+from cascade_memory.memory.options import Ranking, Retention, Trust, check_names
 from cascade_memory.memory.passed_wrongly import SaysWhatToPass
 from cascade_memory.memory.verdict import RewardFn
 from cascade_memory.runs.delegating import after_runs, awaited_after_runs, awaited_with_own_k, of_engine, with_own_k

@@ -11,7 +11,7 @@ from cascade_memory.insight.sources import Diff
 from cascade_memory.insight.sources import Sources as SourceRows
 from cascade_memory.memory.bound import Bound
 from cascade_memory.memory.explaining import explained
-from cascade_memory.memory.paging import AT_ONCE
+from cascade_memory.memory.rows import AT_ONCE
 
 
 @explained
