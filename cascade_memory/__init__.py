@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cascade_memory.assembly.cascade import CascadeMemory
     from cascade_memory.assembly.restore import restore
-    from cascade_memory.domain.case import Case
-    from cascade_memory.domain.case_text import with_tool_calls
+    from cascade_memory.domain.case import Case, with_tool_calls
     from cascade_memory.domain.episode import Episode
     from cascade_memory.domain.failure_warning import Advice, FailureWarning
     from cascade_memory.domain.recall import Recall, RecalledCase
@@ -66,7 +65,7 @@ _HOMES = {
     "WarningOptions": "domain.warning_options",
     "clean_text": "domain.validation",
     "restore": "assembly.restore",
-    "with_tool_calls": "domain.case_text",
+    "with_tool_calls": "domain.case",
 }
 
 

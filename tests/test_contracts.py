@@ -12,13 +12,11 @@ from cascade_memory.bandit.light import LightPolicy
 from cascade_memory.bandit.neural_linlogucb import NeuralLinLogUCB
 from cascade_memory.bandit.neural_logucb import NeuralLogUCB
 from cascade_memory.bandit.rivals import LinLogUCB, NeuralLinUCB, ThompsonSampling
-from cascade_memory.bandit.similarity import FrozenHead, ShowNothing, SimilarityPolicy
-from cascade_memory.bandit.uniform import UniformPolicy
+from cascade_memory.bandit.similarity import FrozenHead, ShowNothing, SimilarityPolicy, UniformPolicy
 from cascade_memory.encoders import minilm
-from cascade_memory.encoders.cosine import CosineEncoder
 from cascade_memory.encoders.light import LightEncoder
 from cascade_memory.encoders.matchers import EmbeddingMatcher, ExactMatcher, FunctionMatcher
-from cascade_memory.encoders.recency import RecencyEncoder
+from cascade_memory.encoders.one_feature import CosineEncoder, RecencyEncoder
 from cascade_memory.ledger import running
 from cascade_memory.ledger.core import Ledger
 from cascade_memory.ledger.sqlite import SQLiteLedger

@@ -1,4 +1,7 @@
-"""``CascadeMemory``: the class that users create; it chooses the parts of the memory."""
+"""``CascadeMemory``: the class that users create; it chooses the parts of the memory.
+
+The inspector, which it can open, is in a higher layer: ``Inspecting`` describes it without importing it.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,9 @@ import copy
 import os
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from cascade_memory.assembly import opened
-from cascade_memory.assembly.inspecting import NEEDED, PACKAGE, REMEDY, Inspecting
-from cascade_memory.assembly.misspelt import suggesting
 from cascade_memory.assembly.settings import Settings
 from cascade_memory.cycle.reuse import Template
 from cascade_memory.domain.actions import check_actor
@@ -18,10 +19,17 @@ from cascade_memory.domain.warning_options import WarningOptions, check_warnings
 from cascade_memory.lazy import load
 from cascade_memory.learning.ranker import Ranker
 from cascade_memory.memory.memory import Memory
-from cascade_memory.memory.options import Ranking, Retention, Trust, check_group
+from cascade_memory.memory.options import Ranking, Retention, Trust, check_group, suggesting
 from cascade_memory.memory.passed_wrongly import saying
 from cascade_memory.memory.verdict import RewardFn
 from cascade_memory.ports.embedder import Embedder
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_INSPECTOR = "cascade_memory.inspector"
+_NEEDED = ("starlette", "jinja2", "uvicorn")
+_REMEDY = 'which the extra "inspector" installs: pip install "cascade-memory[inspector]"'
 
 
 class CascadeMemory(Memory, metaclass=saying(type(Memory))):
@@ -138,10 +146,36 @@ class CascadeMemory(Memory, metaclass=saying(type(Memory))):
         """
         self._open()
         actor = self._actor if actor is None else check_actor(actor)
-        made: Inspecting = load(PACKAGE, "inspect", {"inspect": "running"}, optional=NEEDED, remedy=REMEDY)(
+        made: Inspecting = load(_INSPECTOR, "inspect", {"inspect": "running"}, optional=_NEEDED, remedy=_REMEDY)(
             self, edit=edit, actor=actor, port=port, rate=rate
         )
         return made
 
     def _release(self) -> None:
         opened.release(self._engine, self)
+
+
+class Inspecting(Protocol):
+    """A running inspector; a notebook shows a link to it."""
+
+    @property
+    def address(self) -> str:
+        """The address at which the inspector listens."""
+        ...
+
+    @property
+    def link(self) -> str:
+        """A new link that lets one browser in, once."""
+        ...
+
+    def close(self) -> None:
+        """Stop the inspector; the memory stays open."""
+        ...
+
+    def __enter__(self) -> Self:
+        """Use the inspector in a ``with`` block that stops it at the end."""
+        ...
+
+    def __exit__(self, *_: object) -> None:
+        """Stop the inspector."""
+        ...

@@ -20,7 +20,7 @@ from cascade_memory.ledger.core import Ledger
 from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.memory.backup import LEDGER, SNAPSHOTS
 from cascade_memory.snapshots import SnapshotStore
-from cascade_memory.snapshots.names import files_in, is_unfinished
+from cascade_memory.snapshots.store import files_in, is_unfinished
 from cascade_memory.stores.chroma import ChromaFolder
 from cascade_memory.stores.chroma_server import ChromaServer
 from cascade_memory.stores.folder_files import remove

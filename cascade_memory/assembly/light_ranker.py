@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from cascade_memory.bandit.light import COSINE_WEIGHT, LightPolicy
-from cascade_memory.bandit.shared_weights import SharedWeights
 from cascade_memory.encoders.light import ENDS, FEATURES, FORM, LightEncoder
 from cascade_memory.learning.ranker import Ranker
+from cascade_memory.learning.shared_head import SharedWeights
 
 SAID_WEIGHT = 5.0 * COSINE_WEIGHT  # of the signals "opening", "closing" and "form" before any reward, times how much they say
 # The weights of FEATURES before any reward: for a query of one paragraph whose form says nothing, they order by cosine.

@@ -1,7 +1,8 @@
-"""A folder as the source or the target of a move."""
+"""A folder as the source or the target of a move: nobody else has its ledger open, or can open it meanwhile."""
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Generator
 from pathlib import Path
 
@@ -9,14 +10,16 @@ from cascade_memory.assembly import folder, opened
 from cascade_memory.assembly.owner_lock import OwnerLock
 from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.domain.private_files import make_folder
-from cascade_memory.domain.sqlite_files import BESIDE
-from cascade_memory.errors import StoreError, StoreUnwritable
+from cascade_memory.domain.sqlite_files import BESIDE, connected
+from cascade_memory.errors import StoreCorrupt, StoreError, StoreUnwritable
 from cascade_memory.ledger.database import Connection
-from cascade_memory.ledger.moving.alone import read_alone
+from cascade_memory.ledger.explained import FAILURES, explain
 from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.ports.snapshots import Snapshots
 from cascade_memory.snapshots import SnapshotStore
 from cascade_memory.stores.folder_files import remove
+
+_PATIENCE = 2.0  # seconds for which a ledger may be in use: a process may just be closing it
 
 
 class MovedFolder:
@@ -32,7 +35,7 @@ class MovedFolder:
         folder.check_there(self._root)
         with self._owned():
             SQLiteLedger(self._root / folder.LEDGER).close()  # checks its structure, and upgrades it
-            with read_alone(self._root / folder.LEDGER) as connection:
+            with _read_alone(self._root / folder.LEDGER) as connection:
                 yield connection
 
     def check_alone(self) -> None:
@@ -80,3 +83,31 @@ class MovedFolder:
             yield
         finally:
             lock.release()
+
+
+@interruptible
+def _read_alone(path: Path) -> Generator[sqlite3.Connection, None, None]:
+    """Yield a connection that has the ledger file ``path`` for itself until the block ends.
+
+    Raise ``StoreError`` if the file is open anywhere else, and ``StoreCorrupt`` if it is damaged.
+    """
+    try:
+        with connected(path, isolation_level=None, timeout=_PATIENCE) as connection:
+            try:
+                connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+                connection.execute("BEGIN EXCLUSIVE")
+            except sqlite3.OperationalError as error:
+                raise StoreError(f"{path} is in use ({error}); close it everywhere before it is moved") from error
+            _check_whole(connection, path)
+            yield connection
+            connection.execute("COMMIT")
+    except FAILURES as error:
+        explain(error, path)
+
+
+def _check_whole(connection: sqlite3.Connection, path: Path) -> None:
+    (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    lost = connection.execute("PRAGMA foreign_key_check").fetchone()
+    if verdict != "ok" or lost is not None:
+        why = verdict if lost is None else f"the row {lost[1]} of {lost[0]} belongs to no row of {lost[2]}"
+        raise StoreCorrupt(f"{path} is damaged ({why}); nothing was moved. Repair it first: cascade-memory data doctor --fix")

@@ -12,7 +12,7 @@ from cascade_memory.assembly import settings as settings_of
 from cascade_memory.assembly.assembling import assemble, in_ram
 from cascade_memory.assembly.place import Place, place_of
 from cascade_memory.assembly.settings import Settings
-from cascade_memory.domain.patience import patience, seconds_left
+from cascade_memory.domain.waiting import patience, seconds_left
 from cascade_memory.engine.engine import Engine
 from cascade_memory.errors import InvalidInput, StoreBusy, StoreError
 

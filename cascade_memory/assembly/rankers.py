@@ -14,13 +14,11 @@ from cascade_memory.bandit.neural_bandit import Schedule
 from cascade_memory.bandit.neural_linlogucb import NeuralLinLogUCB
 from cascade_memory.bandit.neural_logucb import NeuralLogUCB
 from cascade_memory.bandit.rivals import LinLogUCB, NeuralLinUCB, ThompsonSampling
-from cascade_memory.bandit.similarity import FrozenHead, ShowNothing, SimilarityPolicy
-from cascade_memory.bandit.uniform import UniformPolicy
-from cascade_memory.encoders.cosine import CosineEncoder
+from cascade_memory.bandit.similarity import FrozenHead, ShowNothing, SimilarityPolicy, UniformPolicy
 from cascade_memory.encoders.cross_encoder import Base, CrossEncoder, load_base
 from cascade_memory.encoders.cross_encoder.encoder import PairText, query_and_case_query
 from cascade_memory.encoders.light import FEATURES, LightEncoder
-from cascade_memory.encoders.recency import RecencyEncoder
+from cascade_memory.encoders.one_feature import CosineEncoder, RecencyEncoder
 from cascade_memory.errors import InvalidInput
 from cascade_memory.learning.ranker import Lookup, Ranker
 from cascade_memory.ports.policy import Policy

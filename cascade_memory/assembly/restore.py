@@ -14,7 +14,7 @@ from cascade_memory.domain.private_files import has_one_name, make_folder, make_
 from cascade_memory.domain.sqlite_files import BESIDE, connected
 from cascade_memory.domain.validation import check_path
 from cascade_memory.errors import InvalidInput, StoreCorrupt, StoreError, StoreUnwritable
-from cascade_memory.ledger.copying import put_copy, verified
+from cascade_memory.ledger.archive import put_copy, verified
 from cascade_memory.ledger.structure import check_structure
 from cascade_memory.memory.backup import sync_to_disk
 from cascade_memory.snapshots import copy_snapshots

@@ -6,8 +6,7 @@ from cascade_memory.lazy import door
 
 if TYPE_CHECKING:
     from cascade_memory.bandit.credit import credit_all
-    from cascade_memory.bandit.epsilon_mix import context_of
-    from cascade_memory.bandit.exploration import UpperConfidence
+    from cascade_memory.bandit.exploration import UpperConfidence, context_of
     from cascade_memory.bandit.intervals import Interval
     from cascade_memory.bandit.light import LightPolicy
     from cascade_memory.bandit.neural_bandit import Schedule
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
     from cascade_memory.bandit.neural_logucb import NeuralLogUCB
     from cascade_memory.bandit.off_policy import Estimates, Logged, estimate
     from cascade_memory.bandit.rivals import LinLogUCB, NeuralLinUCB, ThompsonSampling
-    from cascade_memory.bandit.similarity import FrozenHead, SimilarityPolicy, best_first, plain_choice
-    from cascade_memory.bandit.uniform import UniformPolicy
+    from cascade_memory.bandit.similarity import FrozenHead, SimilarityPolicy, UniformPolicy, best_first, plain_choice
 
 __all__ = [
     "Estimates",
@@ -44,8 +42,7 @@ __getattr__, __dir__ = door(
     __name__,
     {
         "credit": "credit_all",
-        "epsilon_mix": "context_of",
-        "exploration": "UpperConfidence",
+        "exploration": "UpperConfidence context_of",
         "intervals": "Interval",
         "light": "LightPolicy",
         "neural_bandit": "Schedule",
@@ -53,7 +50,6 @@ __getattr__, __dir__ = door(
         "neural_logucb": "NeuralLogUCB",
         "off_policy": "Estimates Logged estimate",
         "rivals": "LinLogUCB NeuralLinUCB ThompsonSampling",
-        "similarity": "FrozenHead SimilarityPolicy best_first plain_choice",
-        "uniform": "UniformPolicy",
+        "similarity": "FrozenHead SimilarityPolicy UniformPolicy best_first plain_choice",
     },
 )

@@ -1,4 +1,4 @@
-"""Policies that do not learn: plain cosine order, fixed weights, or nothing shown."""
+"""Policies that do not learn: plain cosine order, fixed weights, nothing shown, or any case with the same probability."""
 
 from __future__ import annotations
 
@@ -81,6 +81,24 @@ class ShowNothing(SimilarityPolicy):
         """Order the candidates by cosine, and abstain from showing them."""
         choice = super().select(slate, k, abstain=abstain, seed=seed)
         return dataclasses.replace(choice, abstained=True, propensity=np.zeros(len(slate)))
+
+
+class UniformPolicy(SimilarityPolicy):
+    """A control for experiments: shows k candidates drawn without replacement. Its propensities are exact.
+
+    >>> slate = Slate(features=np.zeros((4, 0)), similarity=np.zeros(4), groups=np.arange(4))
+    >>> float(UniformPolicy().select(slate, k=2, abstain=False, seed=0).propensity[0])
+    0.5
+    """
+
+    name = "uniform-1"
+
+    def select(self, slate: Slate, k: int, *, abstain: bool, seed: int) -> Choice:  # noqa: ARG002 - it never abstains
+        """Choose k candidates at random."""
+        n = len(slate)
+        chosen = np.random.default_rng(seed).permutation(n)[:k]
+        choice = plain_choice(slate, chosen, score=np.zeros(n))
+        return dataclasses.replace(choice, propensity=np.full(n, min(1.0, k / max(n, 1))))
 
 
 def best_first(slate: Slate, score: Floats) -> NDArray[np.int64]:

@@ -5,19 +5,28 @@ from __future__ import annotations
 import argparse
 import itertools
 import sys
-from typing import IO
+from collections.abc import Sequence
+from typing import IO, TYPE_CHECKING
 
 from cascade_memory.cli import databases, forgetting
-from cascade_memory.cli.acting import actor, add_actor
 from cascade_memory.cli.bench_setup import A_MODEL
-from cascade_memory.cli.groups import Commands
+from cascade_memory.cli.groups import Commands, actor, add_actor
 from cascade_memory.cli.opening import existing, place
-from cascade_memory.cli.secrets import doctor_secrets
 from cascade_memory.cli.tables import print_done, print_json, print_table
 from cascade_memory.cli.targets import check_writable
 from cascade_memory.domain.display import counted
 from cascade_memory.domain.validation import check_path
 from cascade_memory.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from cascade_memory.memory.stored_texts import StoredSecret
+
+_MOST_IDS = 3  # of secrets, that a row names
+_TODO_WITH_SECRETS = (
+    "Change these secrets where they are valid: whoever could read the folder may have them. Then forget what holds them: "
+    "cascade-memory data forget PATH --namespace NAME --case ID --purge (or --episode ID). A search goes with the next --purge "
+    "of its namespace. Backups and exports that were made before keep them: delete those. What comes in now has placeholders."
+)
 
 
 def add(groups: Commands) -> None:
@@ -62,7 +71,7 @@ def _add_transfer(data: Commands) -> None:
 def doctor(options: argparse.Namespace) -> int:
     """Examine the folder, or look for secrets in it."""
     if options.secrets:
-        return doctor_secrets(options)
+        return _doctor_secrets(options)
     with existing(options) as memory:
         checks = memory.data.examine(fix=options.fix)
     if options.json:
@@ -71,6 +80,33 @@ def doctor(options: argparse.Namespace) -> int:
         rows = [["ok" if check.ok else "WRONG", check.name, check.detail] for check in checks]
         print_table(f"examination of {place(options)}", ["", "what", "finding"], rows)
     return 0 if all(check.ok for check in checks) else 1
+
+
+def _doctor_secrets(options: argparse.Namespace) -> int:
+    """Count the stored secrets by kind and place."""
+    with existing(options) as memory:
+        found = memory.data.find_secrets()
+    if options.json:
+        print_json({"secrets": [one.as_dict() for one in found], "todo": _TODO_WITH_SECRETS if found else None})
+    elif not found:
+        print(f"no secrets found in {place(options)}")
+    else:
+        print_table(f"secrets in {place(options)}", ["kind", "where", "namespace", "secrets", "ids"], _secret_rows(found))
+        print(_TODO_WITH_SECRETS)
+    return 1 if found else 0
+
+
+def _secret_rows(found: Sequence[StoredSecret]) -> list[list[str]]:
+    grouped: dict[tuple[str, str, str], list[StoredSecret]] = {}
+    for one in found:
+        grouped.setdefault((one.kind, one.where, one.namespace), []).append(one)
+    return [[*group, f"{sum(one.count for one in same):,}", _secret_ids(same)] for group, same in sorted(grouped.items())]
+
+
+def _secret_ids(same: Sequence[StoredSecret]) -> str:
+    ids = list(dict.fromkeys(one.id for one in same if one.id is not None))
+    more = f" and {len(ids) - _MOST_IDS:,} more (--json names all)" if len(ids) > _MOST_IDS else ""
+    return ", ".join(ids[:_MOST_IDS]) + more
 
 
 def rebuild(options: argparse.Namespace) -> int:

@@ -57,12 +57,12 @@ def migrate(options: argparse.Namespace) -> int:
     place = place_of(options.url)
     if isinstance(place, Folder):
         raise InvalidInput(f"{place} is a folder, which is upgraded when it is opened; name the URL of a database")
-    from cascade_memory.assembly import migrating
+    from cascade_memory.ledger.postgres.migration import migrate_at, script_for
 
     if options.print_sql:
-        print(migrating.script_for(options.url), end="")
+        print(script_for(options.url), end="")
         return 0
-    before, now = migrating.migrate(options.url)
+    before, now = migrate_at(options.url)
     if options.json:
         print(json.dumps({"before": before, "now": now}))
         return 0

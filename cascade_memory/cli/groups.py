@@ -1,4 +1,4 @@
-"""Commands and their groups, and the options that most commands have: the memory, the namespace and ``--json``.
+"""Commands and their groups, and the options that most of them have: the memory, the namespace, ``--json``, and who acts.
 
 Each group has a module whose ``add`` declares it: its name, and each command with its options and the function that runs it.
 That function imports what needs numpy or a memory, so that help texts and error messages need not wait for these imports.
@@ -11,6 +11,9 @@ from collections.abc import Callable
 
 from cascade_memory.cli.arguments import Parser
 from cascade_memory.cli.opening import add_namespace, add_place
+from cascade_memory.domain.actions import login_name
+
+_WHO = "who does it, for the audit log (default: the login name)"
 
 Run = Callable[[argparse.Namespace], int]
 
@@ -45,3 +48,19 @@ class Commands:
 
 def _sentence(about: str) -> str:
     return f"{about[0].upper()}{about[1:]}."
+
+
+def add_actor(command: argparse.ArgumentParser) -> None:
+    """Add the option ``--actor``, which says who acts."""
+    command.add_argument("--actor", metavar="NAME", help=_WHO)
+
+
+def add_by(command: argparse.ArgumentParser) -> None:
+    """Add the option ``--by``, which says who acts, to a command whose ``--actor`` means somebody else."""
+    command.add_argument("--by", metavar="NAME", help=_WHO)
+
+
+def actor(options: argparse.Namespace) -> str | None:
+    """Return who acts: whom ``--by`` names, or ``--actor`` in commands without ``--by``; by default the login name."""
+    name: str | None = options.by if hasattr(options, "by") else options.actor
+    return login_name() if name is None else name

@@ -9,8 +9,7 @@ import warnings
 from dataclasses import asdict
 from typing import Any
 
-from cascade_memory.cli.acting import actor, add_actor
-from cascade_memory.cli.groups import Commands
+from cascade_memory.cli.groups import Commands, actor, add_actor
 from cascade_memory.cli.opening import existing
 from cascade_memory.cli.tables import print_json, print_record, print_table, print_whole
 from cascade_memory.domain.display import shorten

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.bandit.case_worth import novelty, worth
-from cascade_memory.domain.case_text import CaseText
+from cascade_memory.domain.case import CaseText
 from cascade_memory.domain.digests import pair_key
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.records import CaseRecords, NewCase, Unkept, Unsettled

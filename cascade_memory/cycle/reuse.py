@@ -1,11 +1,14 @@
-"""Step 3, reuse: formats the chosen cases as text for a prompt. Their content is data, never instructions."""
+"""Step 3, reuse: formats the chosen cases as text for a prompt. Their content is data, never instructions.
+
+So it stands between lines that it cannot contain itself.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from cascade_memory.domain.fencing import fence_mark
 from cascade_memory.domain.recall import RecalledCase
 from cascade_memory.domain.trajectory import Trajectory, solution_text
 from cascade_memory.visible import fitting
@@ -62,3 +65,18 @@ def body(case: RecalledCase, limit: int = MAX_CASE_CHARS) -> str:
 def is_failure(case: RecalledCase) -> bool:
     """Say whether a case was stored though its reward was below a half; its metadata has ``solved: False``."""
     return case.metadata.get("solved") is False
+
+
+def fence_mark(stored: Sequence[str], shown: Sequence[str]) -> str:
+    """Return a word that is in none of the texts, stored or shown; equal texts always give the same word, for caching.
+
+    >>> fence_mark(["pull the tray"], ["pull the tray"])
+    'memory-164eaa361a'
+    """
+    text = "\x00".join(stored)
+    salt = 0
+    while True:
+        mark = "memory-" + hashlib.blake2b(f"{salt}\x00{text}".encode(), digest_size=5).hexdigest()
+        if mark not in text and not any(mark in one for one in shown):
+            return mark
+        salt += 1

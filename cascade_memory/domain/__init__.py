@@ -9,7 +9,7 @@ from cascade_memory.lazy import door
 
 if TYPE_CHECKING:
     from cascade_memory.domain.actions import AuditEntry, NewAction, check_actor, login_name
-    from cascade_memory.domain.case_text import CaseText
+    from cascade_memory.domain.case import CaseText
     from cascade_memory.domain.digests import digest, pair_key
     from cascade_memory.domain.display import counted, no_namespace, number
     from cascade_memory.domain.episode import SOURCES, STATUSES, Status
@@ -50,7 +50,7 @@ __getattr__, __dir__ = door(
     __name__,
     {
         "actions": "AuditEntry NewAction check_actor login_name",
-        "case_text": "CaseText",
+        "case": "CaseText",
         "digests": "digest pair_key",
         "display": "counted no_namespace number",
         "episode": "SOURCES STATUSES Status",

@@ -16,7 +16,7 @@ import time
 from collections.abc import Generator
 
 from cascade_memory.domain.interruptible import interruptible
-from cascade_memory.domain.patience import wait_until
+from cascade_memory.domain.waiting import wait_until
 
 _PATIENCE = 1.0  # seconds for which a calculation waits while another thread is about to fork
 _AT_EXIT = 10.0  # seconds for which Python's exit waits: a model may be loading

@@ -1,19 +1,21 @@
-"""Cases: a stored task, its verified solution, and what is known about them."""
+"""Cases: a stored task, its verified solution, what is known about them, and the text that is embedded to find a case."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from cascade_memory.domain.display import by_whom, counted
 from cascade_memory.domain.episode import fingerprint
 from cascade_memory.domain.metadata import MetadataValue
-from cascade_memory.domain.trajectory import Solution, solution_text
+from cascade_memory.domain.trajectory import Solution, Trajectory, solution_text
 from cascade_memory.domain.trust import named
-from cascade_memory.domain.validation import check_word
-from cascade_memory.visible import as_moment, shown_visibly
+from cascade_memory.domain.validation import MAX_QUERY_CHARS, check_word
+from cascade_memory.visible import as_moment, shortened, shown_visibly
 
 WHY = ("expired", "evicted")  # why a case was set aside
+_MOST_CALLS = 2_000  # characters of tool calls in the text of a case: embedding models ignore what comes after that
 
 
 def check_why(why: object) -> str:
@@ -111,3 +113,28 @@ class ExpiredCase:
         return Card(
             f"{self.why.capitalize()} case", parts=[Entry(self.query, solution_text(self.solution)), Facts(facts)]
         ).html()
+
+
+# Makes of a task and its solution the text that is embedded to find the case.
+CaseText: TypeAlias = "Callable[[str, Solution], str]"
+
+
+def task_alone(query: str, solution: Solution) -> str:  # noqa: ARG001 - the signature of a CaseText
+    """Return the task alone: the default."""
+    return query
+
+
+def with_tool_calls(query: str, solution: Solution) -> str:
+    r"""Return the task and a line with the tool calls that solved it, as the paper does for deep search.
+
+    >>> from cascade_memory import CascadeMemory, Retention, Step
+    >>> memory = CascadeMemory(embedder="hashing", retention=Retention(case_text=with_tool_calls))
+    >>> recall = memory.recall("Where was the director of Jaws born?")
+    >>> steps = [Step(tool="search", arguments={"query": "Jaws"}), Step(tool="search", arguments={"query": "Spielberg"})]
+    >>> case = memory.cases.get(memory.reward(recall.episode_id, 1.0, solution=steps))
+    >>> print(case.query)
+    Where was the director of Jaws born?
+    Tool calls: search({"query": "Jaws"}); search({"query": "Spielberg"})
+    """
+    calls = [step.action for step in solution.steps if step.tool] if isinstance(solution, Trajectory) else []
+    return f"{query}\nTool calls: {shortened('; '.join(calls), _MOST_CALLS)}"[:MAX_QUERY_CHARS] if calls else query

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from cascade_memory.domain.patience import wait_until
+from cascade_memory.domain.waiting import wait_until
 
 _UNBORN = 1.0  # seconds after which a thread that does not run never will
 

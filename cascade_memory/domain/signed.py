@@ -11,9 +11,10 @@ import binascii
 import hashlib
 import hmac
 import secrets
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 _TIME, _MARK = 6, 24  # bytes of a time in milliseconds, and of the signature
 _LATEST = 256**_TIME - 1
@@ -41,6 +42,41 @@ class Signed:
     def is_over(self, now: Times) -> bool:
         """Say whether the token has expired by at least one of the two clocks."""
         return now.wall >= self.until.wall or now.running >= self.until.running
+
+
+class HasKey(Protocol):
+    """What signing needs of a ledger: its secret key, and its running time."""
+
+    def key(self) -> str:
+        """Return the key."""
+        ...
+
+    def running(self) -> float:
+        """Return for how many seconds the memory was in use so far."""
+        ...
+
+
+class Signing:
+    """Makes tokens that every process with this ledger can check. The key is read at the first use, and is shown nowhere."""
+
+    def __init__(self, facts: HasKey) -> None:
+        self._facts = facts
+        self._known: str | None = None
+
+    @property
+    def _key(self) -> str:
+        if self._known is None:
+            self._known = self._facts.key()
+        return self._known
+
+    def made(self, purpose: str, about: Sequence[str], *, lasts: float) -> str:
+        """Make a token for a purpose and the texts ``about``; it is valid for ``lasts`` seconds."""
+        now = Times(time.time(), self._facts.running())
+        return sign(self._key, purpose, about, now.after(lasts))
+
+    def read(self, purpose: str, about: Sequence[str], token: object) -> Signed | None:
+        """Return what a token says; None if it was altered, or not made with this ledger for this purpose and these texts."""
+        return read(self._key, purpose, about, token)
 
 
 def new_key() -> str:

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from cascade_memory.domain.asker import Asker, asked_by
-from cascade_memory.domain.patience import patience
 from cascade_memory.domain.recall import Recall
+from cascade_memory.domain.waiting import patience
 from cascade_memory.engine.workers import Job, Workers
 
 T = TypeVar("T")

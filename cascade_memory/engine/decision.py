@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 
 from cascade_memory.cycle.chat_turns import turns
 from cascade_memory.cycle.recall import Recalled, recall, without
-from cascade_memory.cycle.select import Selection, select
+from cascade_memory.cycle.select import Exposure, Selection, select
 from cascade_memory.domain.calculating import calculating
 from cascade_memory.domain.cost import Spent
 from cascade_memory.domain.episode import id_taken
-from cascade_memory.domain.exposure import Exposure
 from cascade_memory.domain.recall import Recall, RecalledCase
 from cascade_memory.domain.records import Column, Opinion, RecallRecord
-from cascade_memory.encoders.cosine import CosineEncoder
+from cascade_memory.encoders.one_feature import CosineEncoder
 from cascade_memory.engine.floor import Floor
 from cascade_memory.engine.namespace_state import NamespaceState
 from cascade_memory.engine.part import EnginePart, Masked

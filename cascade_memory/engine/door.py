@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar, cast
 
 from cascade_memory.domain.actions import NOTE_CHARS, check_note
-from cascade_memory.domain.case_text import CaseText
+from cascade_memory.domain.case import CaseText
 from cascade_memory.domain.metadata import MetadataValue, check_metadata
 from cascade_memory.domain.quoting import quoted
 from cascade_memory.domain.trajectory import Solution, Step, Trajectory, check_solution

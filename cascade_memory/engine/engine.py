@@ -19,6 +19,7 @@ from cascade_memory.domain.cost import STEPS, Spent, Totals
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.records import Change, Settled
+from cascade_memory.domain.signed import Signing
 from cascade_memory.encoders.matchers import CarefulMatcher
 from cascade_memory.engine.alarms import Alarms
 from cascade_memory.engine.attempt import Attempt, Attempts, unrecorded
@@ -28,7 +29,6 @@ from cascade_memory.engine.engine_thread import EngineThread
 from cascade_memory.engine.floor import Floor
 from cascade_memory.engine.follower import Follower
 from cascade_memory.engine.loaded_states import LoadedStates
-from cascade_memory.engine.log_lines import recall_line, reward_line
 from cascade_memory.engine.mirror_feeder import MirrorFeeder
 from cascade_memory.engine.namespace_state import NamespaceState
 from cascade_memory.engine.part import EnginePart, overriding
@@ -36,7 +36,6 @@ from cascade_memory.engine.parts import Parts
 from cascade_memory.engine.recording import Recording
 from cascade_memory.engine.request import Judgement, RecallRequest
 from cascade_memory.engine.settling import settlement
-from cascade_memory.engine.signing import Signing
 from cascade_memory.errors import MemoryClosed, MemoryForked
 from cascade_memory.learning.columns import columns_of
 from cascade_memory.learning.shared_head import SharedHead
@@ -332,7 +331,7 @@ class Engine:
             for step in STEPS:
                 setattr(totals, step, getattr(totals, step) + getattr(spent, step))
         if _log.isEnabledFor(logging.INFO):
-            _log.info("%s", recall_line(request, decision.recall, len(decision.row.candidates), spent))
+            _log.info("%s", request.line(decision.recall, len(decision.row.candidates), spent))
         if unwritten is None or (request.search and self.parts.ledger.read_only):
             return decision.recall
         self.note_failure("record", unwritten, warned=not request.search)
@@ -346,7 +345,7 @@ class Engine:
         if judgement.cap is not None:
             self.alarms.note(judgement, settled)
         if _log.isEnabledFor(logging.INFO):
-            _log.info("%s", reward_line(judgement, settled))
+            _log.info("%s", judgement.line(settled))
         if settled.changed:  # the learner's thread or the next recall applies it
             self.floor.measure()
             self.learn_soon() if self._learner is None else self._learner.wake()

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from cascade_memory.domain.daemon import Daemon
-from cascade_memory.domain.flag import Flag
+from cascade_memory.domain.waiting import Flag
 
 _REST = 0.005  # seconds to wait before working, so that a recall right after a reward has the interpreter to itself
 

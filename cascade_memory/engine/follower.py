@@ -9,8 +9,8 @@ from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from cascade_memory.domain.interruptible import interruptible, take
-from cascade_memory.domain.patience import seconds_left
 from cascade_memory.domain.records import Change
+from cascade_memory.domain.waiting import seconds_left
 from cascade_memory.errors import CascadeError
 
 if TYPE_CHECKING:

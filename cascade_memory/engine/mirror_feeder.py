@@ -12,9 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from cascade_memory.domain.daemon import Daemon
-from cascade_memory.domain.flag import Flag
 from cascade_memory.domain.interruptible import interruptible, take
-from cascade_memory.domain.patience import patience
+from cascade_memory.domain.waiting import Flag, patience
 from cascade_memory.engine.feeding_pace import FeedingPace
 from cascade_memory.engine.mirror_projection import MirrorProjection
 from cascade_memory.engine.parts import MirrorBuild, Parts

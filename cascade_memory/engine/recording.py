@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from cascade_memory.domain.asker import Askers, askers
-from cascade_memory.domain.patience import patience, seconds_left
 from cascade_memory.domain.records import RecallRecord
+from cascade_memory.domain.waiting import patience, seconds_left
 from cascade_memory.engine.workers import Job, Workers
 from cascade_memory.errors import (
     EncoderMismatch,

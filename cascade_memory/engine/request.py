@@ -1,4 +1,4 @@
-"""The arguments of recall, search and reward, as they are passed to the engine: already checked."""
+"""The arguments of recall, search and reward, as the engine gets them: already checked; and what the log says of them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from cascade_memory.cycle.reuse import Template
+from cascade_memory.cycle.select import Exposure
 from cascade_memory.domain.actions import NewAction
-from cascade_memory.domain.case_text import CaseText
-from cascade_memory.domain.exposure import Exposure
+from cascade_memory.domain.case import CaseText
+from cascade_memory.domain.cost import Spent
 from cascade_memory.domain.metadata import MetadataValue
-from cascade_memory.domain.recall import Rewardable
-from cascade_memory.domain.records import RecallRecord, Unkept
+from cascade_memory.domain.recall import Recall, Rewardable
+from cascade_memory.domain.records import RecallRecord, Settled, Unkept
 from cascade_memory.domain.signed import Signed
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.engine.door import Incoming
@@ -40,6 +41,13 @@ class RecallRequest:
     light: bool = False  # it takes the database a moment, whatever is stored: no filter, and few metadata to index
     memory: Callable[[], Rewardable | None] | None = None  # which the recall can be rewarded with; a weak reference
 
+    def line(self, recall: Recall, considered: int, spent: Spent) -> str:
+        """Say for the log what the recall did, and quote no text; ``considered`` is the number of candidates."""
+        kind, episode = ("search", "") if self.search else ("recall", f", episode {recall.episode_id!r}")
+        why = ", held out" if recall.arm == "holdout" else ", none expected to help" if recall.abstained else ""
+        took = 1000 * (spent.embed + spent.search + spent.rank + spent.write)
+        return f"{kind} in namespace {self.namespace!r}: {len(recall.cases)} of {considered} shown{why}{episode}, {took:.1f} ms"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
@@ -63,3 +71,9 @@ class Judgement:
     ticket: Signed | None = None  # which it redeems
     cap: int | None = None  # see ``Settlement``
     opens: RecallRecord | None = None  # the episode, if it is to be opened by this judgement
+
+    def line(self, settled: Settled) -> str:
+        """Say for the log what the reward did, and quote no text."""
+        kept = "no case" if settled.case_id is None else f"case {settled.case_id!r}"
+        word = f"reward {self.value:g} from {self.source}" if settled.changed else "repeated reward"
+        return f"{word} in namespace {self.namespace!r}: episode {self.episode_id!r}, {kept}"

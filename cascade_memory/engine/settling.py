@@ -1,10 +1,13 @@
-"""Builds what the ledger records of a judgement: the outcome, its hindsight labels, and the case to retain."""
+"""Builds what the ledger records of a judgement: the outcome, its hindsight labels, and the case to retain.
+
+Of the engine it needs no more than ``Settles`` lists.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +18,41 @@ from cascade_memory.domain.digests import digest
 from cascade_memory.domain.episode import FAILED_BELOW, TRUSTED_SOURCES
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.records import NewCase, RecallRecord, Settlement, Unsettled
+from cascade_memory.encoders.matchers import CarefulMatcher
+from cascade_memory.engine.namespace_state import NamespaceState
+from cascade_memory.engine.part import EnginePart
+from cascade_memory.engine.parts import Parts
 from cascade_memory.engine.request import Judgement
-from cascade_memory.engine.settles import Settles
 from cascade_memory.errors import ContentChanged, InvalidInput
+
+
+class Settles(Protocol):
+    """The part of an engine that is needed to settle an episode."""
+
+    parts: Parts
+    matcher: CarefulMatcher
+    judges: tuple[EnginePart, ...]  # parts of capabilities that add to what a judgement stores
+
+    @property
+    def learning(self) -> str:
+        """When outcomes are learned from; "off" if never."""
+        ...
+
+    def namespace_id(self, namespace: str) -> int:
+        """Return the id of a namespace."""
+        ...
+
+    def namespace_state(self, namespace: str) -> NamespaceState:
+        """Return the state of a namespace."""
+        ...
+
+    def note_failure(self, step: str, error: Exception) -> None:
+        """Count a failure that no exception reports to the caller."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return a vector for each text."""
+        ...
 
 
 def settlement(engine: Settles, judgement: Judgement) -> Settlement:

@@ -30,11 +30,10 @@ from cascade_memory.errors import (
 )
 from cascade_memory.inspector import actions, pages_cases, pages_episodes, pages_measured
 from cascade_memory.inspector.gate import FIELDS, FORM, LOOPBACK, VISITOR, App, Gate, Scope, set_cookie
-from cascade_memory.inspector.links import linking
 from cascade_memory.inspector.remembered import Remembered
 from cascade_memory.inspector.sessions import MOST_NAME, Sessions, Visit
 from cascade_memory.inspector.shown import HERE, environment
-from cascade_memory.inspector.view import Act, Elsewhere, Missing, Page, Rendered, View
+from cascade_memory.inspector.view import Act, Elsewhere, Missing, Page, Rendered, View, linking
 from cascade_memory.memory import explained_rows
 
 Actor: TypeAlias = "str | Callable[[Scope], str]"

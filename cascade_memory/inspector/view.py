@@ -1,16 +1,35 @@
-"""What a page is made from: the memory, the namespace, who asks, and what they ask for."""
+"""What a page is made from: the memory, the namespace, who asks, what they ask for, and the addresses of other pages.
+
+Addresses lead below the place where the application is mounted.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+from urllib.parse import urlencode
 
 from cascade_memory import CascadeMemory, Episode
 from cascade_memory.domain import SOURCES
 from cascade_memory.errors import InvalidInput
-from cascade_memory.inspector.links import Link
 from cascade_memory.inspector.remembered import Remembered
+
+Link: TypeAlias = Callable[..., str]
+
+
+def linking(root: str, namespace: str) -> Link:
+    """Return a function that writes addresses: ids and namespaces may be any text, so they are never part of a path.
+
+    >>> linking("/memory", "a/b")("case", id="x y", sort=None)
+    '/memory/case?ns=a%2Fb&id=x+y'
+    """
+
+    def link(page: str, **query: Any) -> str:
+        given = {"ns": namespace, **{name.rstrip("_"): value for name, value in query.items() if value not in (None, "")}}
+        return f"{root}/{page}?{urlencode(given, errors='replace')}"
+
+    return link
 
 
 class Missing(Exception):

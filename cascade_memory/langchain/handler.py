@@ -13,8 +13,7 @@ from langgraph.types import Command
 from cascade_memory.domain.react_text import is_react, thought_of
 from cascade_memory.domain.transcript import is_rendered
 from cascade_memory.langchain.block import block_around
-from cascade_memory.langchain.closing import Closing
-from cascade_memory.langchain.cut_off import was_cut_off
+from cascade_memory.langchain.closing import Closing, was_cut_off
 from cascade_memory.langchain.messages import answer_in, text_of
 from cascade_memory.langchain.run_tree import Run, RunTree, ToolCall
 from cascade_memory.runs.ending import fail_open, status_of

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cascade_memory.bandit.epsilon_mix import context_of
+from cascade_memory.bandit.exploration import context_of
 from cascade_memory.cycle.learn import WINDOW, needs_rebuild
 from cascade_memory.cycle.recall import Recalled
 from cascade_memory.domain.records import Change, Opinion

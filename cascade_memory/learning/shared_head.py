@@ -1,21 +1,55 @@
-"""Learning across namespaces (``Ranking(policy_scope="shared")``): only the weights of the ranking head are shared."""
+"""Learning across namespaces (``Ranking(policy_scope="shared")``): only the weights of the ranking head are shared.
+
+Each namespace uses them as the mean of its prior.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from cascade_memory.bandit.light import LightPolicy
 from cascade_memory.cycle.learn import needs_rebuild
 from cascade_memory.domain.calculating import calculating
 from cascade_memory.domain.records import Change
 from cascade_memory.learning.columns import Columns
 from cascade_memory.learning.ranker import Shared
+from cascade_memory.ports.policy import Feedback, Floats
 
 if TYPE_CHECKING:
     from cascade_memory.ledger.core import Ledger
 
 _WINDOW = 1_024  # outcomes of all namespaces from which a rebuild learns the weights
+
+
+class SharedWeights:
+    """The weights of the signals, learned from the outcomes of all namespaces, which share nothing else: no case, no word.
+
+    Before the first outcome, the weights are those with which a policy starts:
+
+    >>> shared = SharedWeights(lambda: LightPolicy(dimension=2))
+    >>> shared.mean()
+    array([2., 0.])
+    """
+
+    def __init__(self, make: Callable[[], LightPolicy]) -> None:
+        self._make = make
+        self._policy = make()
+
+    def mean(self) -> Floats:
+        """Return the present weights."""
+        return self._policy.weights
+
+    def update(self, feedback: Sequence[Feedback]) -> None:
+        """Learn from outcomes of any namespace. Only one thread may call this at a time."""
+        self._policy.update(feedback)
+
+    def rebuild(self, history: Sequence[Feedback]) -> None:
+        """Learn again from these outcomes alone; until that is done, ``mean`` returns the old weights."""
+        policy = self._make()
+        policy.rebuild(history)
+        self._policy = policy
 
 
 class SharedHead:

@@ -18,8 +18,7 @@ from cascade_memory.bandit.heard import TRUSTED, Heard
 from cascade_memory.bandit.source_records import SourceRecords
 from cascade_memory.cycle.learn import WINDOW
 from cascade_memory.domain.records import Testimony
-from cascade_memory.domain.standing import WHY, ActorStanding, Standing
-from cascade_memory.domain.vigilance import Vigilance
+from cascade_memory.domain.vigilance import WHY, ActorStanding, Standing, Vigilance
 
 if TYPE_CHECKING:
     from cascade_memory.ledger.core import Ledger

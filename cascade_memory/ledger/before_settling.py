@@ -1,16 +1,24 @@
-"""What is read before an episode is settled: one statement before the transaction, and one inside it."""
+"""What is read before an episode is settled: before the transaction, inside it, and once more if rewards are capped.
+
+The outcomes that one actor reports beyond the hourly cap are stored, but nothing is learned from them.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from cascade_memory.domain.records import Settlement
+from cascade_memory.domain.reward_channel import HOUR, MINUTE
 from cascade_memory.errors import UnknownEpisode
 from cascade_memory.ledger import running
 from cascade_memory.ledger.cases import KNOWN, SAME, known_values
 from cascade_memory.ledger.database import Connection
 
+# The index ``outcome_counted`` has these rows and no others, so that a flood makes counting no slower.
+COUNTED = """SELECT count(*), count(*) FILTER (WHERE at > ?) FROM outcome
+  WHERE namespace = ? AND actor = ? AND source = ? AND at > ? AND coalesce(unkept, '') <> 'capped'"""
 # Of an episode that is about to be settled, by its id: one row for each recall, and one where there is none.
 UNSETTLED = """SELECT episode.key, episode.namespace, episode.query, episode_vector.vector,
     coalesce(attempt.solution_kind, outcome.solution_kind), coalesce(attempt.solution, outcome.solution),
@@ -60,3 +68,18 @@ def read_before(connection: Connection, new: Settlement) -> Before:
     if new.case is None:
         return found
     return found._replace(run=running.now(connection, noted=rest[2]), known=[rest[3:]])
+
+
+def capped(connection: Connection, new: Settlement) -> tuple[Settlement, int]:
+    """Return an outcome as it is to be stored, and how many its actor has reported from its source within the last minute.
+
+    Beyond the cap of ``new``, an outcome teaches nothing and stores no case. The count includes this outcome. Without a cap
+    nothing is counted, and the count is 0.
+    """
+    if new.cap is None or new.actor is None:
+        return new, 0
+    values = (new.at - MINUTE, new.namespace, new.actor, new.source, new.at - HOUR)
+    of_hour, of_minute = connection.execute(COUNTED, values).fetchone()
+    if of_hour >= new.cap:
+        new = dataclasses.replace(new, learns=False, case=None, agreement={}, unkept="capped", blame=None)
+    return new, of_minute + 1

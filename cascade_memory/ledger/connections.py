@@ -14,7 +14,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 from cascade_memory.domain.interruptible import interruptible, take
-from cascade_memory.domain.patience import patience, patience_ends
+from cascade_memory.domain.waiting import patience, patience_ends
 from cascade_memory.errors import CascadeError, MemoryForked, StoreBusy, StoreError, StoreReplaced, StoreUnwritable
 from cascade_memory.ledger import forking
 from cascade_memory.ledger.belonging import Belonging

@@ -19,7 +19,7 @@ from typing import Protocol
 
 from cascade_memory.domain import calculating
 from cascade_memory.domain.interruptible import take
-from cascade_memory.domain.patience import wait_until
+from cascade_memory.domain.waiting import wait_until
 from cascade_memory.errors import MemoryForked
 
 _PATIENCE = 1.0  # seconds that a fork waits for a writer at most

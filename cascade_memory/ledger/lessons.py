@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import re
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.domain.likeness import ADAPTED, Words, likeness
 from cascade_memory.domain.records import PURGED, TOOK_BACK, Column
 from cascade_memory.domain.reward_channel import weight_of
 from cascade_memory.ledger.compaction import COMPACTED, NUMBERS, compacted_until, shrink
@@ -37,6 +39,9 @@ _TEXTS = "CAST(cases.head AS BLOB), CAST(substr(cases.query, 1, 2000) AS BLOB)"
 _Vote: TypeAlias = "tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]"
 _OF_OUTCOME = 5  # columns of an outcome before those of its recall
 _OPINION = 2  # columns of shadow_numbers before the features
+_ADAPTED = 0.8  # likeness from which a solution counts as made from a shown one
+_LEFT = 0.5  # share of the different words of a solution that must be left
+_WORD = re.compile(r"\w+")
 
 
 class SQLLessons:
@@ -178,14 +183,51 @@ def _descent(connection: Connection, retained: Sequence[Any], lesson: Feedback, 
     child, made = _words(retained)
     keys = unpack_ints(candidates)[lesson.chosen].tolist()
     shown = connection.execute(f"SELECT solution, {_TEXTS} FROM cases WHERE key IN ({','.join('?' * len(keys))})", keys)
-    best, parent = max(((likeness(made, used), solution) for solution, used in map(_words, shown)), default=(0.0, child))
-    return (child, parent) if best >= ADAPTED and parent != child else None
+    best, parent = max(((_likeness(made, used), solution) for solution, used in map(_words, shown)), default=(0.0, child))
+    return (child, parent) if best >= _ADAPTED and parent != child else None
 
 
-def _words(row: Sequence[Any]) -> tuple[int, Words]:
+def _words(row: Sequence[Any]) -> tuple[int, _Words]:
     """Return the id of the solution in a row, and its words."""
     solution, head, query = row
-    return int(solution), Words.of(head.decode("utf-8", "replace"), query.decode("utf-8", "replace"))
+    return int(solution), _Words.of(head.decode("utf-8", "replace"), query.decode("utf-8", "replace"))
+
+
+class _Words(NamedTuple):
+    """How often each word occurs in a solution, and the words of its task."""
+
+    counts: Counter[str]
+    named: frozenset[str]
+
+    @classmethod
+    def of(cls, solution: str, task: str) -> _Words:
+        """Count the words of a solution, and list those of its task."""
+        return cls(Counter(_WORD.findall(solution.casefold())), frozenset(_WORD.findall(task.casefold())))
+
+    def beyond(self, other: _Words) -> Counter[str] | None:
+        """Return the counts, without words of the own task that the other solution lacks; None if too few words are left."""
+        names = self.named - other.counts.keys()
+        rest = Counter({word: count for word, count in self.counts.items() if word not in names})
+        return rest if len(rest) > _LEFT * len(self.counts) else None
+
+
+def _likeness(one: _Words, other: _Words) -> float:
+    """Return the cosine of the word counts of two solutions: 1 for the same words, 0 if they share none.
+
+    To adapt a solution to a new task, one replaces the names of its own task by those of the new task. So these words do not
+    count, unless they make up most of a solution: the rest of "open the door" would be like anything.
+
+    >>> _likeness(_Words.of("restart printer-7, then clean it", "printer-7 jams"),
+    ...          _Words.of("restart router-12, then clean it", "router-12 hums"))
+    1.0
+    >>> _likeness(_Words.of("open my door", "open my door, please"), _Words.of("close the window", "close the window, please"))
+    0.0
+    """
+    a, b = one.beyond(other), other.beyond(one)
+    if a is None or b is None:
+        a, b = one.counts, other.counts
+    shared = sum(count * b[word] for word, count in a.items())
+    return shared / math.sqrt(sum(n * n for n in a.values()) * sum(n * n for n in b.values())) if shared else 0.0
 
 
 def feedback(row: Sequence[Any], reward: float, weight: float, trust: float = 1.0) -> Feedback:

@@ -16,7 +16,7 @@ from cascade_memory.domain.digests import pair_key
 from cascade_memory.domain.records import CASE_ADDED
 from cascade_memory.domain.trajectory import gist
 from cascade_memory.errors import CascadeError, InvalidInput
-from cascade_memory.ledger import cases, episode_states, owned, room, rules, sequences
+from cascade_memory.ledger import cases, episode_states, numbering, owned, room, rules
 from cascade_memory.ledger.audit import Fault, Undecodable, as_stored
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.facts import fact
@@ -244,8 +244,8 @@ def _sequence(connection: Connection, key: Any, embed: Embed) -> str:
     """Mend the counter of a table's keys, so that the next row gets the key after the last one."""
     del embed
     assert isinstance(connection, sqlite3.Connection)  # only SQLite has this table
-    if key in sequences.KEYS:
-        sequences.follow_last(connection, key)
+    if key in numbering.KEYS:
+        numbering.follow_last(connection, key)
     else:
         connection.execute("DELETE FROM sqlite_sequence WHERE CAST(name AS BLOB) IS ?", (_raw(key),))
     return "sequences mended"

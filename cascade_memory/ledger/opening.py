@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from cascade_memory.domain.patience import seconds_left
 from cascade_memory.domain.private_files import create_file, make_private
 from cascade_memory.domain.sqlite_files import BESIDE, check_files, connect
+from cascade_memory.domain.waiting import seconds_left
 from cascade_memory.errors import StoreError, StoreUnwritable
-from cascade_memory.ledger import sequences
+from cascade_memory.ledger import numbering
 from cascade_memory.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, STATEMENTS
 from cascade_memory.ledger.structure import check_structure
 from cascade_memory.ledger.upgrade import check_version, lacked_by, upgrade
@@ -86,7 +86,7 @@ def _prepare(connection: sqlite3.Connection, path: str) -> None:
             check_version(application, version, path)
             check_structure(connection, version, path)
             upgrade(connection, version)
-            sequences.heal(connection, path)
+            numbering.heal(connection, path)
         connection.execute("COMMIT")
     finally:
         if connection.in_transaction:

@@ -15,8 +15,8 @@ from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.records import CASE_ADDED, SETTLED, Column, NewCase, Settled, Settlement, Unsettled
 from cascade_memory.domain.signed import Signed
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, TicketRefused, UnknownEpisode
-from cascade_memory.ledger import caps, case_states, cases, episode_states, redeeming, verdicts
-from cascade_memory.ledger.before_settling import UNSETTLED, Before, read_before
+from cascade_memory.ledger import case_states, cases, episode_states, redeeming, verdicts
+from cascade_memory.ledger.before_settling import UNSETTLED, Before, capped, read_before
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.episodes import read_episode
@@ -97,7 +97,7 @@ def settled(connection: Connection, new: Settlement, *, forgotten: bool = False)
         return Settled(episode_id=new.episode_id, changed=False, case_id=_case_of(connection, episode))
     taken = _takes_back(new)
     _check_confirmed(connection, new)
-    new, within_a_minute = (new, 0) if new.cap is None else caps.applied(connection, new)
+    new, within_a_minute = (new, 0) if new.cap is None else capped(connection, new)
     current = _current_outcome(connection, episode) if status == "settled" else None
     if current is None and status != "open":
         raise EpisodeClosed(f"episode {new.episode_id!r} is {status} and can no longer be rewarded")

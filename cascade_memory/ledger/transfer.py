@@ -25,7 +25,6 @@ from cascade_memory.ledger import (
     numbering,
     rules,
     transfer_actions,
-    transfer_additions,
     transfer_nested,
     transfer_warnings,
 )
@@ -38,7 +37,7 @@ from cascade_memory.ledger.rows import pack_floats, pack_ints, pack_metadata, pa
 from cascade_memory.ledger.running import now
 from cascade_memory.ledger.schema import ATTEMPT, CASES, EPISODE, OUTCOME, RECALL
 from cascade_memory.ledger.transfer_actions import Decisions
-from cascade_memory.ledger.transfer_nested import a_list, as_bytes, as_text
+from cascade_memory.ledger.transfer_nested import a_list, additions_of, as_bytes, as_text, checked_additions
 
 _CASE = CASES.travelling
 _EPISODE = EPISODE.travelling
@@ -100,7 +99,7 @@ def dump(connection: Connection) -> Iterator[dict[str, Any]]:
             "episode": episodes.get(row["episode"]),
             "metadata": json.loads(row["metadata"]),
             "vector": as_text(row["vector"]),
-            "additions": transfer_additions.dump(connection, row["key"]),
+            "additions": additions_of(connection, row["key"]),
             **nested.of("cases", row["key"]),
         }
     for row in _rows(connection, "recall", [*_RECALL, *_BLOBS, "candidates", "groups", "episode", "namespace"]):
@@ -270,7 +269,7 @@ class _Importer:
             if same is not None:
                 self._known_cases[namespace, record["id"]] = same
             return 0
-        additions = transfer_additions.checked(record)
+        additions = checked_additions(record)
         displace(self._connection, namespace, pair, record["id"])
         key = self._insert(
             "cases",

@@ -1,21 +1,27 @@
 """Exports and imports nested rows: an export lists them, unchanged, in the record of their owner.
 
 The owner is the row to which they belong. A table is exported in this way if it declares a name for its rows in that record:
-``nested``.
+``nested``. So are the additions of a case by hand, which older versions did not export.
 """
 
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Mapping
 from typing import Any, cast
 
+from cascade_memory.domain.metadata import STORED_AT_MOST, check_metadata
 from cascade_memory.errors import InvalidInput
+from cascade_memory.ledger import rules
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.declaring import Column, Table
-from cascade_memory.ledger.schema import TABLES
+from cascade_memory.ledger.rows import pack_solution
+from cascade_memory.ledger.schema import ADDITION, TABLES
 
 _NESTED = tuple(table for table in TABLES if table.nested)
+_BY_WHOM = ["actor", "channel"]
+_OF_ADDITION = ADDITION.travelling
 
 
 class Nested:
@@ -48,6 +54,37 @@ def insert(connection: Connection, owner: str, key: int, namespace: int, record:
             row = {name: _stored(table, name, given[name]) for name in table.travelling}
             table.check(row, table.travelling)
             put(connection, table.name, {**row, _column(table).name: key, "namespace": namespace})
+
+
+def additions_of(connection: Connection, case: int) -> list[dict[str, Any]]:
+    """Return a record of each time that a case was added by hand."""
+    query = f"SELECT {', '.join(_OF_ADDITION)} FROM addition WHERE cases_key = ? ORDER BY key"
+    found = [dict(zip(_OF_ADDITION, row, strict=True)) for row in connection.execute(query, (case,))]
+    return [{**one, "metadata": json.loads(one["metadata"])} for one in found]
+
+
+def checked_additions(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the records of the additions of a case by hand.
+
+    Exports of older versions lack these records. Then, for a case without an episode, one record is made from the case's own
+    fields.
+    """
+    first = {"source": record["source"], "at": record["created_at"], "metadata": record["metadata"], "solution": None}
+    first.update({name: record[name] for name in _BY_WHOM})
+    by_hand = [first] if record["episode"] is None else []
+    return [
+        _addition(record, addition)
+        for addition in (by_hand if record["additions"] is None else a_list(record["additions"], "additions"))
+    ]
+
+
+def _addition(record: Mapping[str, Any], addition: object) -> dict[str, Any]:
+    given = {**dict.fromkeys(_BY_WHOM), **an_object(addition, "an addition")}  # older versions did not note by whom
+    values: dict[str, Any] = {name: given[name] for name in _OF_ADDITION}
+    if values["solution"] is not None:
+        _, values["solution"] = pack_solution(rules.solution(record["solution_kind"], values["solution"]))
+    ADDITION.check(values, [name for name in _OF_ADDITION if name != "metadata"])
+    return {**values, "metadata": check_metadata(values["metadata"], most=STORED_AT_MOST)}
 
 
 def an_object(value: object, name: str) -> dict[str, Any]:

@@ -1,7 +1,12 @@
-"""Warns an agent before a tool runs: the warning takes the place of the tool's output. If the agent insists, the tool runs."""
+"""Warns an agent before a tool runs: the warning takes the place of the tool's output. If the agent insists, the tool runs.
+
+What guarded tools did is noted, since LlamaIndex does not tell a tool what was done before its call.
+"""
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,15 +15,53 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from llama_index.core.tools import AsyncBaseTool, BaseTool, FunctionTool, ToolMetadata, ToolOutput, adapt_to_async_tool
 
 from cascade_memory.domain.interruptible import interruptible
+from cascade_memory.domain.trajectory import Step
 from cascade_memory.domain.transcript import tool_step
-from cascade_memory.llama_index.noted_steps import NotedSteps
 from cascade_memory.runs.ending import fail_open
 
 if TYPE_CHECKING:
     from cascade_memory.capabilities.warnings.verbs import Warnings
     from cascade_memory.domain.failure_warning import Advice
-    from cascade_memory.domain.trajectory import Step
     from cascade_memory.memory.memory import Memory
+
+_EPISODES = 256  # whose steps are noted
+_STEPS = 100  # that are noted of an episode, the latest ones
+_CHARS = 100_000  # of the actions of an episode
+
+
+class NotedSteps:
+    """The latest steps of the latest episodes; ``Guard`` notes them without what the tools returned.
+
+    >>> steps = NotedSteps()
+    >>> steps.note("e1", Step("go north", "There is no way.", failed=True))
+    >>> [step.action for step in steps.of("e1")], steps.of("e2")
+    (['go north'], [])
+    """
+
+    def __init__(self) -> None:
+        self._steps: OrderedDict[str, deque[Step]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def note(self, episode_id: str, step: Step) -> None:
+        """Add a step to those of an episode."""
+        with self._lock:
+            found = self._steps[episode_id] = self._steps.pop(episode_id, deque(maxlen=_STEPS))
+            found.append(step)
+            while len(found) > 1 and sum(len(one.action) for one in found) > _CHARS:
+                found.popleft()
+            if len(self._steps) > _EPISODES:
+                self._steps.popitem(last=False)
+
+    def of(self, episode_id: str) -> Sequence[Step]:
+        """Return the latest steps of an episode, oldest first."""
+        with self._lock:
+            return list(self._steps.get(episode_id, ()))
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._steps.clear()
+
 
 # The episode of the running code and its namespace; None if no case was recalled there.
 Here: TypeAlias = Callable[[], "tuple[str, str | None] | None"]

@@ -25,18 +25,15 @@ from cascade_memory.domain.validation import MAX_QUERY_CHARS, check_k
 from cascade_memory.llama_index.block import CascadeMemoryBlock
 from cascade_memory.llama_index.embeddings import LlamaIndexEmbedder
 from cascade_memory.llama_index.explicit import arun
-from cascade_memory.llama_index.guarding import Guard, guarded
+from cascade_memory.llama_index.guarding import Guard, NotedSteps, guarded
 from cascade_memory.llama_index.instrumentation import CascadeSpanHandler
 from cascade_memory.llama_index.nodes import nodes, recall_tool
-from cascade_memory.llama_index.noted_steps import NotedSteps
 from cascade_memory.llama_index.runs import CHANNEL, Run, Runs, actor_here
 from cascade_memory.memory.passed_wrongly import saying
 from cascade_memory.memory.threads import in_thread
 from cascade_memory.ports.embedder import Embedder
-from cascade_memory.runs.adapter import Adapter, engine_for
-from cascade_memory.runs.around import ActiveEpisode, active_episode, join
-from cascade_memory.runs.joined import JoinedSession
-from cascade_memory.runs.options import SharedOptions
+from cascade_memory.runs.adapter import Adapter, SharedOptions, engine_for
+from cascade_memory.runs.around import ActiveEpisode, JoinedSession, active_episode, join
 
 if TYPE_CHECKING:
     from typing_extensions import Self

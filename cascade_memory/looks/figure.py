@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cascade_memory.errors import MissingExtra
-from cascade_memory.looks.curves import Panel
-from cascade_memory.looks.ends import spread
+from cascade_memory.looks.curves import Panel, spread
 from cascade_memory.looks.palette import FAINT, INK, PAGE, SHADES
 from cascade_memory.visible import visible
 

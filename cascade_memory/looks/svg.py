@@ -5,8 +5,7 @@ from __future__ import annotations
 import html
 import math
 
-from cascade_memory.looks.curves import Curve, Panel, Point, thinned
-from cascade_memory.looks.ends import spread
+from cascade_memory.looks.curves import Curve, Panel, Point, spread, thinned
 from cascade_memory.looks.palette import as_variable
 from cascade_memory.visible import visible
 

@@ -1,12 +1,24 @@
-"""What each tool answers: the schemas that clients read, and that every answer is checked against."""
+"""What each tool answers: the schemas that clients read, and that every answer is checked against.
+
+A client may report what it did as steps of such a schema; they become a solution here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, Field
 from pydantic.json_schema import SkipJsonSchema
+
+from cascade_memory.domain.trajectory import Solution, Step
+from cascade_memory.domain.transcript import MAX_FIELD_CHARS, as_solution, is_rendered, tool_step
+from cascade_memory.domain.validation import clean_text
+from cascade_memory.errors import InvalidInput
+from cascade_memory.redaction.marking import cut_short
+
+MOST_STEPS = 200  # of a report
+_OWN = ("recall_cases", "check_action", "report_outcome", "add_case", "forget_cases", "memory_stats")  # this server's own tools
 
 
 def _without_default(schema: dict[str, Any]) -> None:
@@ -137,3 +149,27 @@ class MemoryStats(BaseModel):
     unkept: Mapping[str, int] = Field(description="Rewards above 0 that stored no case, by reason")
     warnings: int = Field(description="Steps at which runs failed, of which agents may be warned")
     health: str = Field(description='"ok", or that the host should look into its log')
+
+
+def solution_of(steps: Sequence[DoneStep], answer: str) -> Solution | None:
+    """Make a solution of what a client says it did, without calls of this server's own tools, which are nothing new.
+
+    >>> solution_of([], "42"), solution_of([DoneStep(tool="recall_cases")], "")
+    ('42', None)
+    >>> solution_of([DoneStep(tool="sql", observation="no such table", failed=True)], "").steps[0].failed
+    True
+    """
+    if len(steps) > MOST_STEPS:
+        raise InvalidInput(f"a report takes {MOST_STEPS} steps at most, not {len(steps)}: leave out those that do not matter")
+    kept = [_step(one) for one in steps if one.tool not in _OWN and not is_rendered(one.observation)]
+    return as_solution(kept, answer) if kept else answer or None
+
+
+def _step(one: DoneStep) -> Step:
+    if one.tool:
+        return tool_step(one.tool, one.arguments, observation=one.observation, failed=one.failed)
+    return Step(
+        action=cut_short(clean_text(one.action), MAX_FIELD_CHARS),
+        observation=cut_short(clean_text(one.observation), MAX_FIELD_CHARS),
+        failed=one.failed,
+    )

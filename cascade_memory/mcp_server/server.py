@@ -14,8 +14,7 @@ from cascade_memory.cycle.chat_turns import check_show
 from cascade_memory.domain import recall_tool
 from cascade_memory.domain.actions import check_actor
 from cascade_memory.errors import AlreadyRewarded, CascadeError, StoreError
-from cascade_memory.mcp_server.answers import Added, Checked, DoneStep, Forgotten, MemoryStats, Recalled, Reported
-from cascade_memory.mcp_server.reported_steps import MOST_STEPS
+from cascade_memory.mcp_server.answers import MOST_STEPS, Added, Checked, DoneStep, Forgotten, MemoryStats, Recalled, Reported
 from cascade_memory.mcp_server.sdk import ResourceError, ToolError, make, prompt_error, result, tool_annotations
 from cascade_memory.mcp_server.verbs import MOST_FORGOTTEN, Verbs, compact
 from cascade_memory.memory.threads import in_reward_thread, in_thread

@@ -21,9 +21,8 @@ from cascade_memory.domain.trajectory import solution_text
 from cascade_memory.domain.viewed import PastOutcome
 from cascade_memory.errors import InvalidInput, StoreError, TicketRefused, UnknownCase, UnknownEpisode
 from cascade_memory.insight.stats import Receipt
-from cascade_memory.mcp_server.answers import DoneStep
+from cascade_memory.mcp_server.answers import DoneStep, solution_of
 from cascade_memory.mcp_server.clients import ASKING
-from cascade_memory.mcp_server.reported_steps import solution_of
 from cascade_memory.redaction.marking import cut_short
 from cascade_memory.visible import legible, legible_within, shortened
 

@@ -11,22 +11,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cascade_memory.cycle.retain import why_unkept
 from cascade_memory.cycle.reuse import Template, render
+from cascade_memory.cycle.select import Exposure
 from cascade_memory.domain.actions import NewAction
-from cascade_memory.domain.case import Case
-from cascade_memory.domain.case_text import task_alone
+from cascade_memory.domain.case import Case, task_alone
 from cascade_memory.domain.episode import TRUSTED_SOURCES, Episode, check_sources
-from cascade_memory.domain.exposure import Exposure
-from cascade_memory.domain.flag import Flag
 from cascade_memory.domain.metadata import MetadataValue
-from cascade_memory.domain.patience import patience
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.records import RecallRecord, Unkept
 from cascade_memory.domain.reward_channel import cap_of, check_caps
 from cascade_memory.domain.signed import Signed
-from cascade_memory.domain.tickets import Tickets, check_tickets
+from cascade_memory.domain.tickets import Tickets, check_tickets, ticket_of
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.domain.trust import CHANNELS, ByWhom, check_min_trust
 from cascade_memory.domain.validation import check_callable, check_duration, check_id, check_k, check_namespace, check_reward
+from cascade_memory.domain.waiting import Flag, patience
 from cascade_memory.engine.door import Incoming
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.request import Judgement, RecallRequest
@@ -44,7 +42,6 @@ from cascade_memory.errors import (
 )
 from cascade_memory.ledger.filter_limits import plain_filter
 from cascade_memory.memory.options import Retention, Trust
-from cascade_memory.memory.ticketing import ticket_of
 from cascade_memory.memory.verdict import LOOKS_SOLVED, RewardFn, check_reward_fn, step_of
 from cascade_memory.redaction.marking import redact_secrets
 from cascade_memory.redaction.saying import warn
@@ -248,7 +245,7 @@ class Bound:
             with patience(self._deadline):
                 opened = self._engine.parts.ledger.episodes.opened_at(found.episode_id) if named else None
                 ticket = ticket_of(
-                    self._engine, found.episode_id, found.namespace, found.at if opened is None else opened, tickets
+                    self._engine.signing, found.episode_id, found.namespace, found.at if opened is None else opened, tickets
                 )
         except Exception as error:  # noqa: BLE001 - a failing memory must not break the agent
             self._note_failure("ticket", error)

@@ -18,7 +18,7 @@ from cascade_memory.insight.frames import frame_of
 from cascade_memory.memory import curation
 from cascade_memory.memory.bound import Bound
 from cascade_memory.memory.explaining import explained
-from cascade_memory.memory.paging import AT_ONCE, place_after, place_of
+from cascade_memory.memory.rows import AT_ONCE, place_after, place_of
 
 _WORDS, _LETTERS = 16, 200  # that a search may have
 _LOOKED_AT, _AT_ONCE, _ENOUGH = 2_000, 250, 10  # recalls that shown_in searches, and the episodes that it looks for

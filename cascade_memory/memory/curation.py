@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from cascade_memory.cycle.learn import WINDOW
 from cascade_memory.cycle.retain import new_case
 from cascade_memory.domain.actions import NewAction, only
-from cascade_memory.domain.case import WHY
-from cascade_memory.domain.case_text import CaseText
+from cascade_memory.domain.case import WHY, CaseText
 from cascade_memory.domain.digests import digest
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.provenance import Wanted

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cascade_memory.domain.display import counted
 from cascade_memory.engine.embedding import NothingToEmbedWith, sample, strangers
 from cascade_memory.engine.engine import Engine
-from cascade_memory.engine.mirror_mark import CHANGED
+from cascade_memory.engine.mirror_projection import CHANGED
 from cascade_memory.engine.namespace_state import usable_cases
 from cascade_memory.errors import CascadeError
 

@@ -16,6 +16,7 @@ from cascade_memory.domain.moments import Moment
 from cascade_memory.domain.provenance import Wanted
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.records import Column, StoredRecall
+from cascade_memory.domain.tickets import NONE_HERE, ticket_of
 from cascade_memory.domain.validation import check_id, check_k, check_seconds
 from cascade_memory.domain.viewed import JudgedEpisode, Page, PastOutcome, RecordedCandidate, RecordedRecall
 from cascade_memory.errors import InvalidInput
@@ -24,10 +25,9 @@ from cascade_memory.insight.plot import Plot, plot_rewards
 from cascade_memory.memory.bound import warned
 from cascade_memory.memory.ending import Ending
 from cascade_memory.memory.explaining import explained
-from cascade_memory.memory.paging import AT_ONCE, page_of, place_of, through_pages
+from cascade_memory.memory.rows import AT_ONCE, page_of, place_of, through_pages
 from cascade_memory.memory.session import MakesRecall
 from cascade_memory.memory.threads import in_thread
-from cascade_memory.memory.ticketing import NONE_HERE, ticket_of
 from cascade_memory.ports.policy import SaysWhatItLearned
 
 
@@ -273,7 +273,7 @@ class Episodes(Ending):
         found = self._known(episode_id)
         if self._tickets is None:
             raise InvalidInput(NONE_HERE)
-        return ticket_of(self._engine, found.id, found.namespace, found.opened_at, self._tickets)
+        return ticket_of(self._engine.signing, found.id, found.namespace, found.opened_at, self._tickets)
 
     def as_stored(self, query: str, episode_id: str | None = None) -> str:
         """Return a task as this memory stores it in a recall for an episode: with placeholders instead of secrets."""

@@ -15,6 +15,7 @@ from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.moments import Moment
 from cascade_memory.domain.provenance import Wanted
 from cascade_memory.domain.recall import Recall, RecalledCase
+from cascade_memory.domain.tickets import admitted
 from cascade_memory.domain.trajectory import Solution, Step
 from cascade_memory.domain.trust import check_channel
 from cascade_memory.domain.validation import check_id, check_namespace, check_reward
@@ -25,7 +26,6 @@ from cascade_memory.memory.ending import Ending
 from cascade_memory.memory.explaining import explained
 from cascade_memory.memory.passed_wrongly import message_for
 from cascade_memory.memory.threads import in_reward_thread, in_thread
-from cascade_memory.memory.ticketing import admitted
 from cascade_memory.memory.warming import warmed
 from cascade_memory.visible import visible
 
@@ -200,7 +200,14 @@ class Memory(Bound, Nouns):
             return None  # the recall failed open (health() counts that), so there is no episode to reward
         name, by = self._namespace, self._by(record)
         redeemed = admitted(
-            engine, ticket, self._tickets, source=source, channel=self._channel, episode_id=episode_id, namespace=name
+            engine.signing,
+            ticket,
+            self._tickets,
+            source=source,
+            channel=self._channel,
+            episode_id=episode_id,
+            namespace=name,
+            opened_at=engine.parts.ledger.episodes.opened_at,
         )
         return self._settle(
             engine,

@@ -1,16 +1,22 @@
-"""Options of a memory that belong together: how cases are chosen, which are kept, and whose word counts."""
+"""Options of a memory that belong together: how cases are chosen, which are kept, and whose word counts.
+
+A misspelt option is refused with the right name, which Python's own error does not tell.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+import difflib
+import functools
+import inspect
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, fields
 from datetime import timedelta
-from typing import Any, Literal, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from cascade_memory.bandit.credit import Credit, CreditName
-from cascade_memory.domain.case_text import CaseText
+from cascade_memory.cycle.select import Exposure
+from cascade_memory.domain.case import CaseText
 from cascade_memory.domain.episode import TRUSTED_SOURCES, check_sources
-from cascade_memory.domain.exposure import Exposure
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.quoting import quoted
 from cascade_memory.domain.reward_channel import check_caps
@@ -22,6 +28,8 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.learning.ranker import Ranker
 
 _Group = TypeVar("_Group")
+_Given = ParamSpec("_Given")
+_Memory = TypeVar("_Memory")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +157,9 @@ class Trust:
             raise InvalidInput(f"vigilance must be None or a Vigilance, not {quoted(self.vigilance)}")
 
 
+_GROUPS = {"ranking": Ranking, "retention": Retention, "trust": Trust}
+
+
 def check_group(given: object, group: type[_Group], name: str) -> _Group:
     """Return a group of options; refuse anything else with the right call.
 
@@ -160,3 +171,42 @@ def check_group(given: object, group: type[_Group], name: str) -> _Group:
         return given
     first = next(iter(group.__annotations__))
     raise InvalidInput(f"{name} must be a {group.__name__}, such as {group.__name__}({first}=...), not {quoted(given)}")
+
+
+def check_names(options: Iterable[str], known: Iterable[str]) -> None:
+    """Raise a ``TypeError`` for the first unknown option; it names the most similar known one, or lists all if none is similar.
+
+    An option of a group, such as ``Ranking``, is named with the call that takes it.
+
+    >>> check_names(["embeder"], ["path", "embedder"])
+    Traceback (most recent call last):
+    TypeError: CascadeMemory takes no option 'embeder'; did you mean 'embedder'?
+    >>> check_names(["holdout"], ["path", "embedder"])
+    Traceback (most recent call last):
+    TypeError: CascadeMemory takes no option 'holdout'; did you mean ranking=Ranking(holdout=...)?
+    """
+    known = list(known)
+    calls = {name: repr(name) for name in known} | {
+        field.name: f"{option}={group.__name__}({field.name}=...)"
+        for option, group in _GROUPS.items()
+        for field in fields(group)
+    }
+    for name in options:
+        if name == "actor":
+            raise TypeError("CascadeMemory takes no option 'actor'; write CascadeMemory(...).acting(actor=...)")
+        if name not in known:
+            close = difflib.get_close_matches(name, calls, n=1)
+            hint = f"; did you mean {calls[close[0]]}?" if close else f"; there are {', '.join(known)}"
+            raise TypeError(f"CascadeMemory takes no option {name!r}{hint}")
+
+
+def suggesting(init: Callable[Concatenate[_Memory, _Given], None]) -> Callable[Concatenate[_Memory, _Given], None]:
+    """Let a constructor check the names of its options first; a decorator."""
+    known = [name for name in inspect.signature(init).parameters if name != "self"]
+
+    @functools.wraps(init)
+    def checked(self: _Memory, /, *args: _Given.args, **options: _Given.kwargs) -> None:
+        check_names(options, known)
+        init(self, *args, **options)
+
+    return checked

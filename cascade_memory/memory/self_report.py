@@ -6,8 +6,8 @@ import shutil
 from typing import get_args
 
 from cascade_memory.domain.cost import Costs
-from cascade_memory.domain.patience import patience
 from cascade_memory.domain.records import Unkept
+from cascade_memory.domain.waiting import patience
 from cascade_memory.engine.engine import Engine
 from cascade_memory.errors import CascadeError
 from cascade_memory.insight.learned import learned_by

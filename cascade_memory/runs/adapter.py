@@ -1,4 +1,4 @@
-"""The base class of the framework adapters.
+"""The base class of the framework adapters, and the options that every adapter passes on to its memory.
 
 An adapter holds a ``CascadeMemory`` that knows no framework (called the engine here), and has its methods and properties.
 """
@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from cascade_memory.assembly.cascade import CascadeMemory as Engine
-from cascade_memory.assembly.misspelt import check_names
 from cascade_memory.capabilities import CAPABILITIES
+from cascade_memory.cycle.reuse import Template
+from cascade_memory.domain.warning_options import WarningOptions
 from cascade_memory.errors import InvalidInput
+from cascade_memory.learning.ranker import Ranker
+from cascade_memory.memory.options import Ranking, Retention, Trust, check_names
 from cascade_memory.memory.passed_wrongly import SaysWhatToPass
+from cascade_memory.memory.verdict import RewardFn
 from cascade_memory.runs.delegating import after_runs, awaited_after_runs, awaited_with_own_k, of_engine, with_own_k
 
 if TYPE_CHECKING:
@@ -26,6 +31,27 @@ if TYPE_CHECKING:
     from cascade_memory.memory.episodes import Episodes
 else:
     Nouns = object  # see the end of this file
+
+
+class SharedOptions(TypedDict, total=False):
+    """The options of ``cascade_memory.CascadeMemory``, which explains them; named, so that editors and type checkers know them.
+
+    ``path`` and ``k`` are left out, since each adapter has them itself, and so is ``embedder``, which may also be an embedder
+    of the adapter's framework.
+    """
+
+    ranker: str | Ranker
+    namespace: str
+    reward_fn: RewardFn | None
+    learn: Literal["inline", "background", "off"]
+    template: Template | None
+    chroma: str | None
+    deadline: float | timedelta | None
+    redact: bool | Callable[[str], str]
+    warnings: bool | WarningOptions
+    ranking: Ranking
+    retention: Retention
+    trust: Trust
 
 
 class Adapter(SaysWhatToPass, Nouns):

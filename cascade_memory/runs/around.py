@@ -1,22 +1,30 @@
-"""The active episode: the one that the running code belongs to, because an adapter or the user's own block opened it."""
+"""The active episode: the one that the running code belongs to, because an adapter or the user's own block opened it.
+
+Inside ``with memory.episode(query) as episode``, for adapters, recalls of the framework join the episode.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import threading
 from collections.abc import Generator
+from contextlib import ExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from cascade_memory.domain.asker import Asker, asked_by
 from cascade_memory.errors import EpisodeClosed, UnknownEpisode
+from cascade_memory.memory.session import Session
 from cascade_memory.runs.ending import status_of
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from cascade_memory.domain.recall import Recall
     from cascade_memory.memory.memory import Memory
-    from cascade_memory.memory.session import Session
+    from cascade_memory.memory.session import MakesRecall
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -74,3 +82,30 @@ def within(entry: ActiveEpisode) -> Generator[ActiveEpisode, None, None]:
         entry.asker.leave(undo=undo)
         with contextlib.suppress(ValueError):  # the block began in another context: then there is nothing to restore
             _current.reset(token)
+
+
+class JoinedSession(Session):
+    """The ``with`` block of one task; see ``cascade_memory.CascadeMemory.episode``. Set ``solution`` before the block ends."""
+
+    def __init__(self, memory: Memory, makes: MakesRecall) -> None:
+        super().__init__(memory, makes)
+        self._of = memory
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Make the episode the active one, until the block ends."""
+        around = ActiveEpisode(memory=self._of, episode_id=self.id, namespace=self.recall.namespace, session=self)
+        self._stack.enter_context(within(around))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        """Settle or censor the episode, or leave it open; see ``Session.__exit__``."""
+        self._stack.close()
+        super().__exit__(kind, error, traceback)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Do what the end of a synchronous block does, without blocking the event loop."""
+        self._stack.close()
+        await super().__aexit__(kind, error, traceback)

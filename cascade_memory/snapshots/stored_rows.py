@@ -14,8 +14,7 @@ from pathlib import Path
 
 from cascade_memory.ports.snapshots import Snapshot, SnapshotRows
 from cascade_memory.redaction.saying import log_of
-from cascade_memory.snapshots.arrays import parse_arrays
-from cascade_memory.snapshots.manifest import read_snapshot, write_snapshot
+from cascade_memory.snapshots.format import parse_arrays, read_snapshot, write_snapshot
 
 _WEIGHTS = "encoder.safetensors"
 _log = log_of(__name__)

@@ -33,7 +33,7 @@ from cascade_memory.bandit.neural_bandit import Lesson, NeuralBandit, Ref, Sched
 from cascade_memory.bandit.neural_linlogucb import NeuralLinLogUCB
 from cascade_memory.bandit.neural_logucb import NeuralLogUCB
 from cascade_memory.bandit.rivals import LinLogUCB, NeuralLinUCB, ThompsonSampling
-from cascade_memory.bandit.uniform import UniformPolicy
+from cascade_memory.bandit.similarity import UniformPolicy
 from cascade_memory.evaluation.bench.summary import interval
 from cascade_memory.looks.figure import End, EndNames, new_figure, saved, styled
 from cascade_memory.looks.palette import looks

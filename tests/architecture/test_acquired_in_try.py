@@ -42,7 +42,7 @@ MAY_ACQUIRE = {
     "ledger/connections.py": (1, "a part of such a try"),
     "ledger/postgres/turns.py": (2, "a new lock that nobody else knows, and a block that gives the turn back"),
     "ledger/forking.py": (1, "what follows a fork releases it, however far this came"),
-    "ledger/copying.py": (1, "whoever opened the connection closes it, and so rolls back"),
+    "ledger/archive.py": (1, "whoever opened the connection closes it, and so rolls back"),
     "ledger/coming_back.py": (1, "an interrupt rolls back the whole transaction"),
     "snapshots/stored_rows.py": (1, "an empty folder for temporary files"),
 }

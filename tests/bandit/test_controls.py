@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cascade_memory.bandit.similarity import SimilarityPolicy
-from cascade_memory.bandit.uniform import UniformPolicy
+from cascade_memory.bandit.similarity import SimilarityPolicy, UniformPolicy
 from cascade_memory.testing.policy import random_slate
 
 

@@ -16,7 +16,7 @@ from inside import engine_of, state_of
 from waiting import wait_until
 
 from cascade_memory import CascadeMemory
-from cascade_memory.engine.mirror_mark import Mark
+from cascade_memory.engine.mirror_projection import Mark
 from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger.sqlite import SQLiteLedger
 

@@ -15,7 +15,7 @@ from waiting import wait_until
 
 from cascade_memory import CascadeMemory
 from cascade_memory.cycle.retain import new_case
-from cascade_memory.domain.patience import patience
+from cascade_memory.domain.waiting import patience
 from cascade_memory.engine.follower import Follower
 from cascade_memory.errors import CascadeError, StoreBusy
 

@@ -16,10 +16,10 @@ from inside import state_of
 from cascade_memory import CascadeMemory, Ranker, Ranking
 from cascade_memory.assembly.rankers import START
 from cascade_memory.bandit.light import LightPolicy
-from cascade_memory.bandit.shared_weights import SharedWeights
 from cascade_memory.encoders.light import FEATURES, LightEncoder
 from cascade_memory.encoders.meaning import identity_of, meanings_of, noted
 from cascade_memory.learning.columns import Columns
+from cascade_memory.learning.shared_head import SharedWeights
 from cascade_memory.ports.pair_encoder import Candidates, Query
 from cascade_memory.ports.policy import Feedback, Slate
 

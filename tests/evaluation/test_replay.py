@@ -11,7 +11,7 @@ import pytest
 from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory, Ranking
-from cascade_memory.bandit.epsilon_mix import mixed
+from cascade_memory.bandit.exploration import mixed
 from cascade_memory.bandit.light import LightPolicy
 from cascade_memory.bandit.off_policy import Estimates, Logged, estimate
 from cascade_memory.bandit.similarity import ShowNothing, SimilarityPolicy

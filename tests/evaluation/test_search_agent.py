@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from cascade_memory.domain.case_text import with_tool_calls
+from cascade_memory.domain.case import with_tool_calls
 from cascade_memory.domain.recall import RecalledCase
 from cascade_memory.domain.trajectory import Trajectory
 from cascade_memory.errors import InvalidInput

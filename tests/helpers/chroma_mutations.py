@@ -19,7 +19,7 @@ from typing import Any
 
 from imitated_chroma import raw
 
-from cascade_memory.engine.mirror_mark import Mark
+from cascade_memory.engine.mirror_projection import Mark
 from cascade_memory.stores.folder_files import seal
 
 CANARY = {"type": "known", "name": "canary", "config": {"trust_remote_code": True}}

@@ -9,7 +9,7 @@ FRAMEWORK_OF = {
     "llama_index": "llama_index",
     "mcp_server": "mcp",
     "inspector": "jinja2",
-    "serving.py": "mcp",
+    "cli/serve.py": "mcp",
     "helpers": "langchain",
     "scripted_llm.py": "llama_index",
     "docs_llm.py": "llama_index",

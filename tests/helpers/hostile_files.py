@@ -19,7 +19,7 @@ from intensity import times
 from cascade_memory.assembly import folder as assembled
 from cascade_memory.assembly.ranker_choice import resolve_ranker
 from cascade_memory.bandit.similarity import SimilarityPolicy
-from cascade_memory.domain.exposure import Exposure
+from cascade_memory.cycle.select import Exposure
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.encoders.matchers import ExactMatcher
 from cascade_memory.engine.engine import Engine

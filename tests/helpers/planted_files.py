@@ -294,7 +294,7 @@ def _forge(folder: Path) -> None:
     """Seal Chroma's folder like one who can compute everything about it, and write that into the ledger."""
     import sqlite3
 
-    from cascade_memory.engine.mirror_mark import Mark
+    from cascade_memory.engine.mirror_projection import Mark
     from cascade_memory.stores import folder_files
 
     kept, folder_files.BESIDE = folder_files.BESIDE, ("no such end",)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cascade_memory.snapshots.arrays import digest
+from cascade_memory.snapshots.format import digest
 
 NAN, INF = float("nan"), float("inf")
 STRANGE: tuple[Any, ...] = (

@@ -13,7 +13,7 @@ import pytest
 from hostile_files import HOW_MANY, filled, opened, refused
 
 from cascade_memory import Trust, restore
-from cascade_memory.engine.mirror_mark import Mark
+from cascade_memory.engine.mirror_projection import Mark
 from cascade_memory.errors import CascadeError, StoreCorrupt
 
 pytestmark = pytest.mark.fuzz

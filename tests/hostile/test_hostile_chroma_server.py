@@ -21,7 +21,7 @@ from intensity import times
 
 from cascade_memory import CascadeMemory
 from cascade_memory.domain.case import Case
-from cascade_memory.engine.mirror_mark import Mark
+from cascade_memory.engine.mirror_projection import Mark
 from cascade_memory.errors import StoreError
 from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.stores import bounded_http

@@ -61,7 +61,7 @@ def test_one_thread_is_this_thread_alone():
     pytest.importorskip("torch")
     said = _with_two_threads("""
         import threading, torch
-        from cascade_memory.encoders.one_thread import one_thread
+        from cascade_memory.encoders.torch_settings import one_thread
 
         seen = [torch.get_num_threads()]
         with one_thread(torch):

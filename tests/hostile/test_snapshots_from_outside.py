@@ -14,7 +14,7 @@ from learned_folder import OnDisk, teach
 
 from cascade_memory import CascadeMemory, restore
 from cascade_memory.snapshots import Snapshot, SnapshotStore
-from cascade_memory.snapshots.arrays import digest, read_arrays
+from cascade_memory.snapshots.format import digest, read_arrays
 
 
 def _rewritten(file: Path, manifest: dict[str, Any], **arrays: Any) -> None:

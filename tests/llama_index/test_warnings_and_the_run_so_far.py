@@ -12,8 +12,7 @@ from llama_index.core.tools.types import BaseTool, ToolOutput
 from workflows.runtime.types import results
 
 from cascade_memory import Ranking, Step
-from cascade_memory.llama_index.guarding import Guard, guarded
-from cascade_memory.llama_index.noted_steps import NotedSteps
+from cascade_memory.llama_index.guarding import Guard, NotedSteps, guarded
 
 pytestmark = [
     pytest.mark.usefixtures("always_warned"),

@@ -17,7 +17,7 @@ from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory, restore
 from cascade_memory.errors import InvalidInput, StoreCorrupt, StoreError, StoreUnwritable
-from cascade_memory.ledger.copying import put_copy
+from cascade_memory.ledger.archive import put_copy
 
 
 def _teach(memory: CascadeMemory, n: int, start: int = 0) -> None:

@@ -11,7 +11,7 @@ from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory, Ranking
 from cascade_memory.bandit.light import CONTEXT_PRIOR
-from cascade_memory.domain.exposure import Exposure
+from cascade_memory.cycle.select import Exposure
 from cascade_memory.errors import InvalidInput
 
 
@@ -54,7 +54,7 @@ def test_a_later_recall_of_the_episode_is_in_the_same_arm_whatever_the_setting_i
 
 def test_another_process_draws_the_same_arms(memory: CascadeMemory):
     script = (
-        "import json; from cascade_memory.domain.exposure import Exposure;"
+        "import json; from cascade_memory.cycle.select import Exposure;"
         "print(json.dumps([Exposure(holdout=0.5).arm_of(f'run {i}') for i in range(50)]))"
     )
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout

@@ -24,9 +24,8 @@ from inside import verb_of
 
 from cascade_memory import CascadeMemory
 from cascade_memory.assembly.owner_lock import OwnerLock
-from cascade_memory.domain.flag import Flag
 from cascade_memory.domain.interruptible import interruptible, take
-from cascade_memory.domain.patience import patience, patience_ends
+from cascade_memory.domain.waiting import Flag, patience, patience_ends
 from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.ports.snapshots import Snapshot
 from cascade_memory.snapshots import SnapshotStore

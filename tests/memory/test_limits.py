@@ -13,7 +13,7 @@ from inside import engine_of, state_of
 
 from cascade_memory import CascadeMemory, Ranker, Retention
 from cascade_memory.bandit.case_worth import worth
-from cascade_memory.bandit.uniform import UniformPolicy
+from cascade_memory.bandit.similarity import UniformPolicy
 from cascade_memory.encoders import CosineEncoder
 from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger import recalls

@@ -15,8 +15,7 @@ from cascade_memory.errors import MissingExtra
 from cascade_memory.insight.plot import Plot, plot_rewards
 from cascade_memory.looks import palette
 from cascade_memory.looks.card import Card, Entry, Facts
-from cascade_memory.looks.curves import Curve, Panel
-from cascade_memory.looks.ends import spread
+from cascade_memory.looks.curves import Curve, Panel, spread
 from cascade_memory.looks.svg import svg
 
 REWARDS = [(float(i % 3 > 0), i % 4 > 0) for i in range(200)]

@@ -15,7 +15,7 @@ from cascade_memory.bandit import intervals
 from cascade_memory.bandit.intervals import Interval, difference, mean, student
 from cascade_memory.bandit.light import LightPolicy
 from cascade_memory.cli import main
-from cascade_memory.encoders.cosine import CosineEncoder
+from cascade_memory.encoders.one_feature import CosineEncoder
 from cascade_memory.insight.report import Report
 from cascade_memory.learning.ranker import Ranker
 

@@ -177,11 +177,11 @@ def test_other_caps_are_refused(caps):
 
 def test_counting_uses_its_index_and_nobody_without_an_actor_counts(memory):
     """However much an actor has reported beyond the cap, counting reads no more than the cap."""
-    from cascade_memory.ledger import caps
+    from cascade_memory.ledger.before_settling import COUNTED
 
     rewarded(memory, 3)
     with engine_of(memory).parts.ledger.connections.read() as connection:
-        plan = connection.execute(f"EXPLAIN QUERY PLAN {caps.COUNTED}", (0.0, 1, "eve", "user", 0.0)).fetchall()
+        plan = connection.execute(f"EXPLAIN QUERY PLAN {COUNTED}", (0.0, 1, "eve", "user", 0.0)).fetchall()
     assert any("outcome_counted" in str(step) for step in plan)
 
 

@@ -127,7 +127,7 @@ CALLS = {
     ROOT / "evaluation" / "model" / "openai_compatible.py": {"httpx"},
     ROOT / "stores" / "bounded_http.py": {"httpx", "socket"},
     ROOT / "inspector" / "running.py": {"socket"},  # it listens
-    ROOT / "cli" / "serving.py": {"socket"},  # it sees whether it could listen
+    ROOT / "cli" / "serve.py": {"socket"},  # it sees whether it could listen
 }
 
 

@@ -115,7 +115,7 @@ def test_a_language_server_completes_the_options(door: str, tmp_path: Path):
 
 
 def test_the_shared_options_are_those_of_the_engine():
-    from cascade_memory.runs.options import SharedOptions
+    from cascade_memory.runs.adapter import SharedOptions
 
     engine = inspect.signature(CascadeMemory).parameters
     shared = inspect.get_annotations(SharedOptions)

@@ -16,7 +16,7 @@ from waiting import wait_until
 
 from cascade_memory.ledger.filters import FieldValue
 from cascade_memory.ledger.postgres import connections
-from cascade_memory.ledger.postgres.fields import encoded
+from cascade_memory.ledger.postgres.dialect import encoded
 from cascade_memory.ledger.postgres.ledger import PostgresLedger
 from cascade_memory.ledger.postgres.turns import Turns
 

@@ -21,7 +21,7 @@ from cascade_memory import CascadeMemory
 from cascade_memory.assembly.move import move
 from cascade_memory.cli import main
 from cascade_memory.errors import SchemaTooNew, StoreCorrupt, StoreError, StoreReplaced, StoreUnwritable
-from cascade_memory.ledger.postgres import shape, steps
+from cascade_memory.ledger.postgres import migration, steps
 from cascade_memory.ledger.postgres.ledger import PostgresLedger
 
 NewDatabase = Callable[[], str]
@@ -59,7 +59,7 @@ def begin(started: list[subprocess.Popen[str]]) -> None:
 
 def check_good(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
-        assert shape.differences(shape.shape_of(connection)) == []
+        assert migration.differences(migration.shape_of(connection)) == []
         assert connection.execute("SELECT number FROM cascade_memory.version").fetchall() == [(steps.VERSION,)]
         assert connection.execute("SELECT count(*) FROM cascade_memory.meta WHERE key = 'identity'").fetchone() == (1,)
 
@@ -84,9 +84,9 @@ def test_starters_that_are_killed_leave_nothing_behind(new_database: NewDatabase
             os.kill(one.pid, signal.SIGKILL)
             one.communicate()
         with psycopg.connect(url) as connection:
-            found = shape.shape_of(connection)
+            found = migration.shape_of(connection)
         nothing += not found
-        assert not found or not shape.differences(found)
+        assert not found or not migration.differences(found)
     assert nothing >= 3
     PostgresLedger(url).close()
     check_good(url)
@@ -104,7 +104,7 @@ def second_step(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 
 def columns(url: str) -> dict[str, str]:
     with psycopg.connect(url) as connection:
-        return shape.shape_of(connection)["event"]
+        return migration.shape_of(connection)["event"]
 
 
 def test_an_older_schema_is_upgraded_in_a_step(new_database: NewDatabase, request: pytest.FixtureRequest):
@@ -159,11 +159,11 @@ def test_a_schema_of_another_program_is_refused(new_database: NewDatabase, there
     url = new_database()
     with psycopg.connect(url) as connection:
         connection.execute(f"CREATE SCHEMA cascade_memory; {there}")  # type: ignore[arg-type]
-        before = shape.shape_of(connection)
+        before = migration.shape_of(connection)
     with pytest.raises(StoreCorrupt, match=rf"is not one that this library made \({told}\)\. Nothing was changed: use another"):
         PostgresLedger(url)
     with psycopg.connect(url) as connection:
-        assert shape.shape_of(connection) == before
+        assert migration.shape_of(connection) == before
 
 
 def test_a_column_that_was_changed_is_named(new_database: NewDatabase):

@@ -22,16 +22,16 @@ from learned_folder import sql
 from cascade_memory import CascadeMemory, Ranking
 from cascade_memory.assembly.move import move
 from cascade_memory.cli import main
-from cascade_memory.domain.patience import patience
+from cascade_memory.domain.waiting import patience
 from cascade_memory.errors import InvalidInput, SchemaTooNew, StoreBusy, StoreCorrupt, StoreError, StoreReplaced
 from cascade_memory.ledger.moving import copying
 from cascade_memory.ledger.moving.pages import insert
+from cascade_memory.ledger.numbering import greatest_keys
 from cascade_memory.ledger.postgres.ledger import PostgresLedger
 from cascade_memory.ledger.schema import TABLES
-from cascade_memory.ledger.sequences import greatest_keys
 from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.snapshots import SnapshotStore
-from cascade_memory.snapshots.arrays import digest
+from cascade_memory.snapshots.format import digest
 
 NewDatabase = Callable[[], str]
 METADATA = {

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from cascade_memory import CascadeMemory, Ranker, Retention
-from cascade_memory.bandit.uniform import UniformPolicy
+from cascade_memory.bandit.similarity import UniformPolicy
 from cascade_memory.encoders import CosineEncoder
 from cascade_memory.ports import Feedback
 

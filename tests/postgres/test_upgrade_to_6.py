@@ -7,7 +7,7 @@ from collections.abc import Callable
 import psycopg
 
 from cascade_memory import CascadeMemory
-from cascade_memory.ledger.postgres import shape, steps
+from cascade_memory.ledger.postgres import migration, steps
 
 _BACK = """DROP TABLE cascade_memory.failure, cascade_memory.checked, cascade_memory.warning_decision;
   DROP TABLE cascade_memory.action; DROP TABLE cascade_memory.judged_attempt;
@@ -39,7 +39,7 @@ def test_a_database_of_version_5_is_upgraded(new_database: Callable[[], str]):
                 break
         assert memory.cases.search("a task").cases[0].id == case_id
     with psycopg.connect(url) as connection:
-        assert shape.differences(shape.shape_of(connection)) == []
+        assert migration.differences(migration.shape_of(connection)) == []
         assert connection.execute("SELECT number FROM cascade_memory.version").fetchone() == (steps.VERSION,)
     assert _indexes(url) == indexes
 

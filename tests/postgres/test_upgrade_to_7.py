@@ -9,7 +9,7 @@ from collections.abc import Callable
 import psycopg
 
 from cascade_memory import CascadeMemory, Retention
-from cascade_memory.ledger.postgres import shape, steps
+from cascade_memory.ledger.postgres import migration, steps
 
 _BY_WHOM = ("episode", "outcome", "addition", "cases")
 _BACK = "; ".join(
@@ -44,7 +44,7 @@ def _of_version_6(url: str) -> dict[str, str]:
         memory.recall("task of human", k=1).reward(1.0, solution="t")
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(_BACK)
-        assert shape.differences(shape.shape_of(connection)) != []
+        assert migration.differences(migration.shape_of(connection)) != []
     return ids
 
 

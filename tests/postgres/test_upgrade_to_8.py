@@ -7,7 +7,7 @@ from collections.abc import Callable
 import psycopg
 
 from cascade_memory import CascadeMemory
-from cascade_memory.ledger.postgres import shape, steps
+from cascade_memory.ledger.postgres import migration, steps
 
 _BACK = """DROP TABLE cascade_memory.failure, cascade_memory.checked, cascade_memory.warning_decision;
   UPDATE cascade_memory.version SET number = 7"""
@@ -20,7 +20,7 @@ def test_a_database_of_version_7_is_upgraded_to_what_a_new_one_is(new_database: 
         memory.recall("a task").reward(1.0, solution="s")
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(_BACK)
-        assert shape.differences(shape.shape_of(connection))[:1] == ["the table failure is missing"]
+        assert migration.differences(migration.shape_of(connection))[:1] == ["the table failure is missing"]
     with CascadeMemory(url, embedder="hashing", learn="inline") as memory:
         assert [case.query for case in memory.cases.all()] == ["a task"]
         assert all(check.ok for check in memory.data.examine())

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from waiting import wait_until
 
-from cascade_memory.domain.patience import patience
+from cascade_memory.domain.waiting import patience
 from cascade_memory.errors import StoreBusy
 from cascade_memory.ledger.postgres.ledger import PostgresLedger
 from cascade_memory.ledger.postgres.turns import Turns

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from cascade_memory.ledger.declaring import TEXT, Column, Table
+from cascade_memory.ledger.numbering import KEYS
 from cascade_memory.ledger.schema import STATEMENTS, TABLES
-from cascade_memory.ledger.sequences import KEYS
 
 _PROGRAM = Path(__file__).parents[1] / "helpers" / "one_more_table.py"
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from cascade_memory import CascadeMemory
 from cascade_memory.stores import vector_rows
 from cascade_memory.stores.index import ExactIndex
-from cascade_memory.stores.vector_file import VectorFile
-from cascade_memory.stores.vector_rows import VectorRows
+from cascade_memory.stores.vector_rows import VectorFile, VectorRows
 from cascade_memory.testing import CaseIndexContract
 
 _D = 16

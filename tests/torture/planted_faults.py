@@ -147,7 +147,11 @@ FAULTS = (
         "if snapshot is None or outcomes > WINDOW or forgotten:",
         "if snapshot is None or outcomes > WINDOW:",
     ),
-    Fault("ledger/copying.py", 'copy.execute("PRAGMA secure_delete = ON")', "pass"),
+    Fault(
+        "ledger/archive.py",
+        '    copy.execute("PRAGMA secure_delete = ON")\n    copy.execute("BEGIN")',
+        '    copy.execute("BEGIN")',
+    ),
     Fault("ledger/undoing.py", "if self._since is not None and free > 0:", "if self._since is not None:"),
     Fault("ledger/actions.py", "take_back(connection, namespace, replace(action, takes_back=now))", "pass"),
     Fault("llama_index/guarding.py", 'getattr(came, "is_error", False) is True', 'getattr(came, "is_error", False) is None'),
@@ -179,7 +183,7 @@ FAULTS = (
         "next((one for one in self._known if not one.busy), None)",
         "next((one for one in self._known if one.busy), None)",
     ),
-    Fault("snapshots/manifest.py", "for text in (policy, encoder)) or known < 0:", "for text in (policy, encoder)):"),
+    Fault("snapshots/format.py", "for text in (policy, encoder)) or known < 0:", "for text in (policy, encoder)):"),
     Fault(
         "stores/chroma_answers.py",
         "if not isinstance(model.id, UUID) or model.name != name:",

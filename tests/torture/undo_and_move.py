@@ -30,7 +30,7 @@ from poisoned import HONEST, POISONER
 
 from cascade_memory import CascadeMemory, Retention
 from cascade_memory.assembly.move import move
-from cascade_memory.engine.mirror_mark import CHANGED
+from cascade_memory.engine.mirror_projection import CHANGED
 from cascade_memory.errors import CascadeError
 from cascade_memory.ledger.schema import TABLES
 

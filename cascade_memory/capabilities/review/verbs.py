@@ -26,7 +26,7 @@ from cascade_memory.insight.doubt import informative, is_asked_about
 from cascade_memory.memory import curation
 from cascade_memory.memory.bound import Bound
 from cascade_memory.memory.explaining import explained
-from cascade_memory.memory.paging import AT_ONCE, page_of, place_of, through_pages
+from cascade_memory.memory.rows import AT_ONCE, page_of, place_of, through_pages
 
 
 @explained

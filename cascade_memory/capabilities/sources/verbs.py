@@ -5,13 +5,13 @@ from __future__ import annotations
 from cascade_memory.domain.actions import NewAction, check_known_actor
 from cascade_memory.domain.moments import Moment, moment_of
 from cascade_memory.domain.provenance import Wanted
-from cascade_memory.domain.standing import ActorStanding
+from cascade_memory.domain.vigilance import ActorStanding
 from cascade_memory.errors import InvalidInput
 from cascade_memory.insight.sources import Diff
 from cascade_memory.insight.sources import Sources as SourceRows
 from cascade_memory.memory.bound import Bound
 from cascade_memory.memory.explaining import explained
-from cascade_memory.memory.paging import AT_ONCE
+from cascade_memory.memory.rows import AT_ONCE
 
 
 @explained

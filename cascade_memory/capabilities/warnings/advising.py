@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from cascade_memory.cycle.reuse import fence_mark
 from cascade_memory.domain.display import counted
 from cascade_memory.domain.failure_warning import Blamed, FailureWarning
-from cascade_memory.domain.fencing import fence_mark
 from cascade_memory.visible import fitting
 
 _FIELD = 600  # characters

@@ -19,7 +19,7 @@ from cascade_memory.domain.trajectory import Solution, Trajectory
 from cascade_memory.domain.trust import LEVELS
 from cascade_memory.domain.warning_options import WarningOptions
 from cascade_memory.engine.request import Judgement
-from cascade_memory.engine.settles import Settles
+from cascade_memory.engine.settling import Settles
 
 _NEAR = 16  # solved cases with which a failed run is compared
 _BLAMED = 8  # failures of a warning that say what the mistake is: one message may have named a word, and another one none

@@ -22,12 +22,12 @@ from cascade_memory.capabilities.warnings.value import FLOOR
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.digests import digest
 from cascade_memory.domain.failure_warning import Advice, Blame, Check, Failure, FailureWarning, WarningDecision
-from cascade_memory.domain.patience import patience
 from cascade_memory.domain.records import Change, Unsettled
 from cascade_memory.domain.trajectory import Solution, Step, Trajectory
+from cascade_memory.domain.waiting import patience
 from cascade_memory.engine.part import EnginePart
 from cascade_memory.engine.request import Judgement
-from cascade_memory.engine.settles import Settles
+from cascade_memory.engine.settling import Settles
 from cascade_memory.errors import EpisodeClosed
 
 _WAITS = 0.5  # seconds that a check may wait for a lock, all its waits together

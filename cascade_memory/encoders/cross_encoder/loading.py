@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cascade_memory.encoders.quiet import quiet_loading
+from cascade_memory.encoders.torch_settings import quiet_loading
 from cascade_memory.errors import InvalidInput, MissingExtra
 from cascade_memory.ports.policy import Floats
 

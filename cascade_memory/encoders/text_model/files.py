@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
-from cascade_memory.encoders.quiet import quiet_loading
+from cascade_memory.encoders.torch_settings import quiet_loading
 from cascade_memory.errors import InvalidInput, MissingExtra
 
 _NAMED = re.compile(r"[\w.-]+/[\w.-]+")

@@ -12,15 +12,14 @@ from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.declaring import Table
 from cascade_memory.ledger.moving.field_values import comparable, portable
 from cascade_memory.ledger.moving.pages import Row, Sum, insert, pages
-from cascade_memory.ledger.numbering import GREATEST
+from cascade_memory.ledger.numbering import FORGOTTEN, go_on_after, greatest_keys
 from cascade_memory.ledger.redeeming import is_own
 from cascade_memory.ledger.schema import TABLES
-from cascade_memory.ledger.sequences import go_on_after, greatest_keys
 
 # Shows how far it is: takes pages, what is being done, and the number of rows.
 Shown: TypeAlias = Callable[[Iterable["list[Row]"], str, int], Iterable["list[Row]"]]
 
-_OWN = ("identity", "generation", GREATEST)  # facts that each memory has for itself: by them it is told from its copies
+_OWN = ("identity", "generation", FORGOTTEN)  # facts that each memory has for itself: by them it is told from its copies
 
 
 class Copying:

@@ -16,7 +16,7 @@ from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.declaring import Table
 from cascade_memory.ledger.filters import FieldValue, encode_value
 from cascade_memory.ledger.moving.pages import Row
-from cascade_memory.ledger.postgres.fields import decoded, encoded
+from cascade_memory.ledger.postgres.dialect import decoded, encoded
 from cascade_memory.ledger.rows import KEYS, fetched_for
 
 _VALUE, _NAME, _OWNER = 2, 1, 3  # positions in each table of fields

@@ -13,7 +13,7 @@ import psycopg
 from psycopg import sql
 
 from cascade_memory.domain.interruptible import interruptible
-from cascade_memory.domain.patience import patience_ends
+from cascade_memory.domain.waiting import patience_ends
 from cascade_memory.errors import StoreBusy
 from cascade_memory.ledger.belonging import Belonging
 from cascade_memory.ledger.postgres.batch import CLOCK, Batch

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 from cascade_memory.errors import StoreError
 from cascade_memory.ledger.postgres.connections import PostgresConnections
-from cascade_memory.ledger.postgres.schema import SCHEMA
+from cascade_memory.ledger.postgres.dialect import SCHEMA
 
 LASTS = 12.0  # seconds, by the server's clock: a call to Chroma may take ten
 _SHORTER = {"tidying": 8.0}  # work of a moment, which waits at most for a writer that was stopped

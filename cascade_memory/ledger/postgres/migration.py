@@ -1,20 +1,39 @@
-"""Creates the tables, and brings those of an older version up to date."""
+"""Creates the tables, and brings those of an older version up to date, or prints the statements that do.
+
+Before and after, it checks whether they are tables of this library: another program may have a schema of the same name.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Generator
+from typing import Any, TypeAlias
 
 import psycopg
 from psycopg import errors
 
+from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.errors import SchemaTooNew, StoreCorrupt, StoreError, StoreUnwritable
 from cascade_memory.ledger.postgres import steps
-from cascade_memory.ledger.postgres.schema import SCHEMA
-from cascade_memory.ledger.postgres.shape import Shape, differences, expected, shape_of
+from cascade_memory.ledger.postgres.dialect import SCHEMA
+from cascade_memory.ledger.postgres.explained import explain, place_of
+from cascade_memory.ledger.postgres.pool import connected
+from cascade_memory.ledger.postgres.steps import statements
 from cascade_memory.ledger.schema import ADDED
 
 _BUSY = "SET LOCAL lock_timeout = '30s'"
 _SHOWN = 3  # differences that a message names
+
+Shape: TypeAlias = "dict[str, dict[str, str]]"  # the type of each column of each table
+
+_CREATED = re.compile(rf"CREATE TABLE {SCHEMA}\.(\w+) \((.*?)\);", re.DOTALL)
+_COMMA = re.compile(r",(?![^(]*\))")  # outside of brackets
+_COLUMN = re.compile(r"\s*(?!PRIMARY|UNIQUE|FOREIGN)(\w+) (double precision|\w+)")
+_TYPES = {"timestamptz": "timestamp with time zone"}
+_COLUMNS = f"""SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_class c
+               JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid
+               WHERE n.nspname = '{SCHEMA}' AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+                 AND a.attnum > 0 AND NOT a.attisdropped"""
 
 
 def migrate(connection: psycopg.Connection[Any]) -> int | None:
@@ -29,6 +48,28 @@ def migrate(connection: psycopg.Connection[Any]) -> int | None:
     if wrong:
         raise _not_ours(connection, wrong)
     return before
+
+
+def migrate_at(url: str) -> tuple[int | None, int]:
+    """Run all missing steps; return the version before (None: there was no ledger) and the version now."""
+    with _connected(url) as connection:
+        return migrate(connection), steps.VERSION
+
+
+def script_for(url: str) -> str:
+    """Return the statements that bring the schema of this database up to date."""
+    with _connected(url) as connection:
+        return steps.script(version_of(connection), shape_of(connection))
+
+
+@interruptible
+def _connected(url: str) -> Generator[psycopg.Connection[Any], None, None]:
+    place = place_of(url)
+    try:
+        with connected(url) as connection:
+            yield connection
+    except psycopg.Error as error:
+        explain(error, place)
 
 
 def version_of(connection: psycopg.Connection[Any]) -> int | None:
@@ -112,3 +153,44 @@ def _not_ours(connection: psycopg.Connection[Any], wrong: list[str]) -> StoreCor
 
 def _place(connection: psycopg.Connection[Any]) -> str:
     return f"the database {connection.info.dbname} at {connection.info.host or 'this machine'}"
+
+
+def expected() -> Shape:
+    """Return the tables that a ledger of the present version has, with the types of their columns.
+
+    >>> expected()["namespace"]
+    {'id': 'bigint', 'name': 'text'}
+    """
+    sql = re.sub(r"--[^\n]*", "", statements())
+    return {
+        name: {found[1]: _TYPES.get(found[2], found[2]) for part in _COMMA.split(body) if (found := _COLUMN.match(part))}
+        for name, body in _CREATED.findall(sql)
+    }
+
+
+def shape_of(connection: psycopg.Connection[Any]) -> Shape:
+    """Return the tables that the schema in the database has, with the types of their columns; every role may read these."""
+    found: Shape = {}
+    for table, column, kind in connection.execute(_COLUMNS).fetchall():  # type: ignore[arg-type]  # a constant
+        found.setdefault(table, {})[column] = kind
+    return found
+
+
+def differences(found: Shape) -> list[str]:
+    """List what a schema lacks, or has with another type than in the present version; further tables and columns do no harm.
+
+    >>> differences({**expected(), "namespace": {"id": "integer"}})
+    ['namespace.id is of type integer, not bigint', 'the column namespace.name is missing']
+    """
+    wrong: list[str] = []
+    for table, columns in expected().items():
+        there = found.get(table)
+        if there is None:
+            wrong.append(f"the table {table} is missing")
+            continue
+        for column, kind in columns.items():
+            if column not in there:
+                wrong.append(f"the column {table}.{column} is missing")
+            elif there[column] != kind:
+                wrong.append(f"{table}.{column} is of type {there[column]}, not {kind}")
+    return wrong

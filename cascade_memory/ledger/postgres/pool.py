@@ -17,14 +17,13 @@ from psycopg import adapt, pq
 from psycopg.conninfo import conninfo_to_dict
 
 from cascade_memory.domain.interruptible import interruptible
-from cascade_memory.domain.patience import patience_ends
+from cascade_memory.domain.waiting import patience_ends
 from cascade_memory.errors import MemoryForked, StoreBusy, StoreError
 from cascade_memory.ledger.filters import FieldValue
 from cascade_memory.ledger.postgres.batch import Latest
 from cascade_memory.ledger.postgres.blocks import Held, Sign, block_of, closed_surely
+from cascade_memory.ledger.postgres.dialect import SCHEMA, encoded
 from cascade_memory.ledger.postgres.explained import explain, place_of
-from cascade_memory.ledger.postgres.fields import encoded
-from cascade_memory.ledger.postgres.schema import SCHEMA
 from cascade_memory.ledger.postgres.turns import Turns
 
 _MOST = 8  # connections per process

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from cascade_memory.domain.records import PURGED, TOOK_BACK
 from cascade_memory.ledger.database import Connection
-from cascade_memory.ledger.postgres.schema import SCHEMA
+from cascade_memory.ledger.postgres.dialect import SCHEMA
 
 _KEEP = 3
 _PART = 4 * 2**20  # bytes of an encoder's weights per row

@@ -5,9 +5,39 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from cascade_memory.ledger import upgrade
-from cascade_memory.ledger.postgres.dialect import defined
-from cascade_memory.ledger.postgres.schema import OWN_TABLES, SCHEMA
+from cascade_memory.ledger.postgres.dialect import SCHEMA, defined
 from cascade_memory.ledger.schema import SCHEMA_VERSION, STATEMENTS, lacking
+
+OWN_TABLES = f"""
+-- Who may do a job that one worker does for all. The epoch grows with each holder, and never goes back.
+CREATE TABLE {SCHEMA}.lease (
+  job text NOT NULL,
+  namespace bigint NOT NULL,  -- 0: for all namespaces
+  holder text NOT NULL,
+  epoch bigint NOT NULL,
+  expires timestamptz NOT NULL,
+  PRIMARY KEY (job, namespace)
+);
+-- Learned state up to a line of the log.
+CREATE TABLE {SCHEMA}.snapshot (
+  namespace bigint NOT NULL,
+  ranker text NOT NULL,
+  seq bigint NOT NULL,
+  content bytea NOT NULL,
+  PRIMARY KEY (namespace, ranker, seq)
+);
+-- The weights of a trained encoder, in parts.
+CREATE TABLE {SCHEMA}.snapshot_weights (
+  namespace bigint NOT NULL,
+  ranker text NOT NULL,
+  seq bigint NOT NULL,
+  part bigint NOT NULL,
+  content bytea NOT NULL,
+  PRIMARY KEY (namespace, ranker, seq, part),
+  FOREIGN KEY (namespace, ranker, seq) REFERENCES {SCHEMA}.snapshot ON DELETE CASCADE
+);
+"""
+
 
 VERSION = SCHEMA_VERSION
 ONE_AT_A_TIME = f"SELECT pg_advisory_xact_lock({0x43415344})"  # for those who migrate; it ends with the transaction

@@ -1,9 +1,13 @@
-"""Arrays in an untrusted file: reading returns only numbers, and never needs more memory than the size of the file."""
+"""A snapshot as bytes: its arrays, and a manifest that says what they are.
+
+The file is not trusted: reading its arrays returns only numbers, and never needs more memory than the size of the file.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import io
+import json
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,10 +18,13 @@ from numpy.lib import format as npy
 
 from cascade_memory.domain.private_files import open_plain
 from cascade_memory.ports.policy import Floats
+from cascade_memory.ports.snapshots import Snapshot
 
 _MOST_BYTES = 512 * 2**20
 _MOST_ARRAYS = 256
 _READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+_MANIFEST = "manifest"
+_MOST_CHARS = 1_000  # limit for the name of a policy or an encoder
 
 
 def write_arrays(file: IO[bytes], arrays: Mapping[str, Floats]) -> None:
@@ -74,3 +81,38 @@ def digest(arrays: Mapping[str, Floats]) -> str:
         found.update(f"{name}\x00{array.dtype.str}\x00{array.shape}\x00".encode())
         found.update(np.ascontiguousarray(array).tobytes())
     return found.hexdigest()
+
+
+def write_snapshot(file: IO[bytes], snapshot: Snapshot, weights: str | None) -> None:
+    """Write a snapshot's arrays and its manifest. ``weights`` is the name of the file with the encoder's weights."""
+    manifest = {
+        "namespace": snapshot.namespace,
+        "seq": snapshot.seq,
+        "known": snapshot.known,
+        "policy": snapshot.policy,
+        "encoder": snapshot.encoder,
+        "weights": weights,
+        "digest": digest(snapshot.state),
+    }
+    text = np.frombuffer(json.dumps(manifest).encode(), np.uint8)
+    write_arrays(file, {_MANIFEST: cast("Any", text), **snapshot.state})
+
+
+def read_snapshot(arrays: Mapping[str, Floats], whose: tuple[int, int] | None) -> tuple[Snapshot, Any]:
+    """Return a snapshot and the name of its weights, which the caller must check. Damaged content may raise any exception.
+
+    ``whose`` is the (namespace, entry of the log) under which the snapshot is stored.
+    """
+    state = dict(arrays)
+    manifest = json.loads(state.pop(_MANIFEST).tobytes())
+    namespace, seq, known = manifest["namespace"], manifest["seq"], manifest.get("known", 0)
+    if any(type(number) is not int for number in (namespace, seq, known)) or (namespace, seq) != whose:
+        raise ValueError("its manifest belongs to another file")
+    policy, encoder = manifest["policy"], manifest["encoder"]
+    if not all(isinstance(text, str) and len(text) <= _MOST_CHARS for text in (policy, encoder)) or known < 0:
+        raise ValueError("its manifest is not valid")
+    # Snapshots of earlier versions have no digest; their arrays are still checked when they are loaded.
+    if "digest" in manifest and manifest["digest"] != digest(state):
+        raise ValueError("its content has changed since it was written")
+    found = Snapshot(namespace=namespace, seq=seq, known=known, policy=policy, encoder=encoder, state=state)
+    return found, manifest.get("weights")

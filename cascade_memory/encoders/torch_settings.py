@@ -1,4 +1,7 @@
-"""Short calculations on one thread: on a busy machine, several threads wait for each other ten times as long as they work."""
+"""Settings of PyTorch and transformers that differ inside a block only: no progress bars, and one thread.
+
+Short calculations take one thread: on a busy machine, several threads wait for each other ten times as long as they work.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from cascade_memory.domain.interruptible import interruptible
+
+
+@interruptible
+def quiet_loading() -> Generator[None, None, None]:
+    """Let transformers draw no progress bars inside the block; afterwards the host's setting is restored."""
+    from transformers.utils import logging
+
+    bars = logging.is_progress_bar_enabled()
+    try:
+        logging.disable_progress_bar()
+        yield
+    finally:
+        if bars:
+            logging.enable_progress_bar()
 
 
 def calm(torch: Any, *, short: bool) -> contextlib.AbstractContextManager[None]:
