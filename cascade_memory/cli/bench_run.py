@@ -29,7 +29,9 @@ def add(bench: Commands) -> None:
     suites = [*SUITE_NAMES, bench_attacks.NAME, bench_warnings.NAME]
     command.add_argument("--suite", choices=suites, default="quick", help=about)
     command.add_argument("--tasks", nargs="+", metavar="TASK", help="only these tasks of the suite")
-    command.add_argument("--methods", nargs="+", metavar="METHOD", help="only these methods, of any suite")
+    command.add_argument(
+        "--methods", nargs="+", metavar="METHOD", help="only these methods, of any suite, or module:Class, a memory of your own"
+    )
     _add_extent(command)
     _add_conditions(command)
     about = 'of --suite warnings: when agents do what they were warned of: never (default), or as a "last resort"'
@@ -83,13 +85,14 @@ def run(options: argparse.Namespace) -> int:
     from cascade_memory.evaluation.bench.runner import run as run_all
     from cascade_memory.evaluation.bench.stage import declared_of
     from cascade_memory.evaluation.bench.stages import lacking
+    from cascade_memory.evaluation.rivals.known import is_rival
 
     folder = folder_or_bundled(options.data)
     suite = SUITES[options.suite]
     methods = [*KNOWN, *HUMAN]
     if missing := sorted(set(options.tasks or ()) - set(suite.tasks)):
         raise InvalidInput(f"the suite {options.suite!r} has no {missing[0]!r}; it has {', '.join(suite.tasks)}")
-    if missing := sorted(set(options.methods or ()) - set(methods)):
+    if missing := sorted(method for method in options.methods or () if method not in methods and not is_rival(method)):
         raise InvalidInput(f"there is no {missing[0]!r}; there are {', '.join(methods)}")
     absent = {name: why for name in options.tasks or suite.tasks if (why := lacking(name, folder)) is not None}
     tasks = [name for name in options.tasks or suite.tasks if name not in absent]

@@ -21,6 +21,7 @@ from cascade_memory.evaluation.bench.runner import run, work_of
 from cascade_memory.evaluation.bench.setup import Setup
 from cascade_memory.evaluation.bench.stage import Folders, Stage, catalogued, embedded
 from cascade_memory.evaluation.bench.stages import WORLDS
+from cascade_memory.evaluation.rivals.known import is_rival
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 from cascade_memory.evaluation.tasks.task import Task
 
@@ -103,7 +104,7 @@ def measure(
         data: The folder from which the task reads its items.
         solver: The solver of the tasks: ``Simulated(alone=...)`` or ``Model(chat=...)``.
         out: The file for the rows. A run that has a row there is not played again.
-        methods: The methods to compare.
+        methods: The methods to compare; "module:Class" names a memory of your own, a class with ``recall`` and ``reward``.
         seeds: How many times the stream is played, each time with another seed.
         limit: Play only this many tasks from the beginning of the stream.
         rewards: How rewards arrive: "clean", or, for example, "late=100" (tasks), "missing=0.5" or "flipped=0.2"; each of the
@@ -121,7 +122,7 @@ def measure(
     if own is not None and own.name in (*CATALOGUE, *WORLDS):
         raise InvalidInput(f"{own.name!r} is the name of a stream of the catalogue: rename yours, or pass only the name")
     known = [*(solver.own_methods if isinstance(solver, BringsMethods) else ()), *KNOWN, *HUMAN]
-    unknown = [method for method in methods if method not in known]
+    unknown = [method for method in methods if method not in known and not is_rival(method)]
     if unknown:
         raise InvalidInput(f"there is no method {unknown[0]!r}; there are {', '.join(known)}")
     suite = Suite(tasks=names, methods=methods, seeds=seeds, limit=limit, rewards=[rewards_named(one) for one in rewards])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from cascade_memory import CascadeMemory, Ranking, Retention
 from cascade_memory.assembly import rankers
@@ -15,6 +15,9 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench import rules
 from cascade_memory.evaluation.bench.names import TUNABLE
 from cascade_memory.evaluation.bench.on_reranker import RERANKED
+from cascade_memory.evaluation.rivals.known import RIVALS as OTHER_MEMORIES
+from cascade_memory.evaluation.rivals.known import is_rival, rival_named
+from cascade_memory.evaluation.rivals.playing import played
 from cascade_memory.memory import Memory
 from cascade_memory.ports import Embedder
 
@@ -68,6 +71,7 @@ KNOWN: dict[str, dict[str, Any] | None] = {
     # StreamBench (Wu et al. 2024, arXiv:2406.08747): the 16 most similar successes.
     "Self-StreamICL": {"ranker": "similarity", "k": 16, **_ALWAYS},
     **dict.fromkeys(NEED_A_RERANKER, _ALWAYS),
+    **dict.fromkeys(OTHER_MEMORIES, None),  # they take none of our options
 }
 
 _OURS = ("CASCADE, always a case", "CASCADE")
@@ -112,13 +116,16 @@ def open_memory(
 ) -> Memory | None:
     """Create the memory of a method, in RAM and with ``learn="inline"``; None if the method has no memory.
 
-    ``parameters`` is JSON; ``ranker`` is the folder of a reranker, for the methods of ``RERANKED``. ``case_text`` makes the
-    text by which a case is found; without it, a case is found by its query.
+    A rival is a class with ``recall`` and ``reward``: one of ``rivals.known.RIVALS``, or "module:Class". ``parameters`` is
+    JSON; ``ranker`` is the folder of a reranker, for the methods of ``RERANKED``. ``case_text`` makes the text by which a case
+    is found; without it, a case is found by its query.
 
     >>> from cascade_memory.encoders.hashing import HashingEmbedder
     >>> open_memory("zero-shot", HashingEmbedder()) is None
     True
     """
+    if is_rival(method):
+        return cast("Memory", played(rival_named(method), embedder))  # it has what a run asks of a memory
     if method not in KNOWN:
         raise InvalidInput(f"there is no method {method!r}; there are {', '.join(KNOWN)}")
     options = _with(method, json.loads(parameters or "{}"), ranker)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from cascade_memory.evaluation.bench.methods import ABLATION, AGAINST_RULES, METHODS, QUICK, RIVALS
+from cascade_memory.evaluation.bench.methods import ABLATION, AGAINST_RULES, METHODS, OTHER_MEMORIES, QUICK, RIVALS
 from cascade_memory.evaluation.bench.names import FILE
 
 MATCHED, MISLED = 0.97, 0.5
@@ -105,7 +105,10 @@ SUITES = {
     "hospital": Suite(tasks=("hospital",), methods=("zero-shot", "similarity", "Neural-LinLogUCB", "CASCADE"), seeds=5),
     "board": Suite(
         tasks=("llb-db",),
-        methods=("zero-shot", "similarity", "LinLogUCB", "CASCADE untrained", "CASCADE, always a case", "CASCADE"),
+        methods=(
+            *("zero-shot", "similarity", *OTHER_MEMORIES, "Self-StreamICL", "LinLogUCB", "Neural-LinUCB"),
+            *("CASCADE untrained", "CASCADE, always a case", "CASCADE"),
+        ),
         seeds=5,
     ),
     "ablation": Suite(tasks=_SHUFFLED, methods=("similarity", *ABLATION), seeds=5),
