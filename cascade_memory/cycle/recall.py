@@ -35,12 +35,18 @@ def recall(
     verified_after: float = 0.0,
     min_trust: int = 0,
     namespace: int = 0,
+    further: NDArray[np.int64] | None = None,
 ) -> Recalled:
     """Return the ``size`` nearest cases, with the data that are needed to choose among them.
 
-    ``namespace`` is the id of the namespace of the cases; it is used only with ``min_trust``.
+    ``namespace`` is the id of the namespace of the cases; it is used only with ``min_trust``. ``further`` are keys of cases
+    that take the places of the least near ones.
     """
     keys, similarity = index.nearest(query.vector, size, among)
+    if further is not None and len(further):
+        further = further if among is None else np.intersect1d(further, among, assume_unique=True)
+        nearest = keys[: size - len(np.setdiff1d(further, keys[: size - len(further)], assume_unique=True))]
+        keys, similarity = index.nearest(query.vector, size, np.union1d(nearest, further))
     rows = ledger.candidates(keys, verified_after, min_trust)
     if (verified_after or min_trust) and len(rows) < len(keys):  # cases that may not be shown took places among the nearest
         keys, similarity = index.nearest(query.vector, 8 * size, among)

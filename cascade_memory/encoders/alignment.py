@@ -1,4 +1,4 @@
-"""Measures on the stored cases, before any reward, how far cases with similar paragraphs have similar solutions."""
+"""Measures on the stored cases, before any reward, what decides: the first or last paragraph, or the form of a task."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.encoders.lexical import Rarity
+from cascade_memory.encoders.lexical import Rarity, Terms, word_terms
 from cascade_memory.ports.pair_encoder import Candidates
 
 TEXT_CHARS = 1_000  # characters of each text that are compared
 _BETWEEN = re.compile(r"\r?\n[ \t]*\r?\n\s*")
 _EARLIER = 16  # a new case is compared with this many earlier ones
 _CLOSELY = 1_024  # cases; after them only one case in _EARLIER is compared, since the answer rarely changes
+# Cases that are all compared; cases after which one in four is, and later one in 256, since the answer rarely changes.
+_ALL, _MANY = 40, 256
+_LEAST = 24  # solutions without which the form never counts: few may be two kinds of cases, which prove nothing
+_SURE = 2.0  # standard errors that are subtracted
+_RIDGE = 1e-3  # keeps the equations solvable where all texts are alike
+_TOPIC, _FORM, _WORDS, _SOLUTION = range(4)
 
 
 def has_ends(text: str) -> bool:
@@ -74,7 +80,7 @@ class Alignment:
         """
         counted = self._cases
         for place, text in enumerate(cases.texts):
-            if not has_ends(text):
+            if "\n" not in text or not has_ends(text):
                 continue
             self._cases += 1
             if self._cases > _CLOSELY and self._cases % _EARLIER:
@@ -110,3 +116,112 @@ class Alignment:
         says = covariance[:3, 3] / (deviation[:3] * deviation[3])
         surely = says - 1.0 / np.sqrt(self._cases)  # pairs share cases, so only the cases count as independent
         return np.clip(surely[1:] / max(says.max(), 1e-9), 0.0, 1.0).astype(np.float32)
+
+
+class NewestForms:
+    """The words of the newest cases, to find those that have the form of a task. Since forms recur, the newest have them all.
+
+    >>> words, forms = Rarity(word_terms), NewestForms()
+    >>> texts = ["sort the cups by size", "count the cups", "sort the lamps by size"]
+    >>> forms.add(np.array([7, 8, 9]), words.add(texts))
+    >>> forms.nearest("sort the roads by size", words, k=2).tolist()
+    [7, 9]
+    """
+
+    MOST = 2_048
+
+    def __init__(self) -> None:
+        # The keys of the cases, where the words of each case begin, and the words: replaced as a whole, for the readers.
+        self._rows = (np.zeros(0, np.int64), np.zeros(1, np.int32), np.zeros(0, np.uint16))
+
+    def add(self, keys: NDArray[np.int64], terms: Terms) -> None:
+        """Add new cases, and drop the oldest."""
+        known, starts, buckets = self._rows
+        counts = np.bincount(terms[0], minlength=len(keys))
+        keys = np.concatenate([known, keys])
+        starts = np.concatenate([starts, starts[-1] + np.cumsum(counts)]).astype(np.int32)
+        buckets = np.concatenate([buckets, terms[1].astype(np.uint16)])
+        first = max(len(keys) - self.MOST, 0)
+        self._rows = (keys[first:], starts[first:] - starts[first], buckets[starts[first] :])
+
+    def nearest(self, text: str, words: Rarity, k: int) -> NDArray[np.int64]:
+        """Return the keys of at most k cases whose tasks share most common words with a text, in ascending order."""
+        keys, starts, buckets = self._rows
+        owners = np.repeat(np.arange(len(keys), dtype=np.int32), np.diff(starts))
+        alike = words.common_to(text, owners, buckets.astype(np.int32), len(keys))
+        best = np.argsort(-alike, kind="stable")[:k]
+        return np.sort(keys[best[alike[best] > 0.0]])
+
+
+@dataclass(frozen=True, slots=True)
+class _EarlierCase:
+    text: str
+    solution: str
+    group: int
+    vector: NDArray[np.float32]
+
+
+class Form:
+    """How much the form of a task says about the form of its solution, beyond what its topic says.
+
+    The form of a text are the words in it that are common among all stored texts: "ordered by", "skipping the first two". The
+    topic are the other words. A new case is compared with those of the sixteen before it that have another solution (after 40
+    cases only every fourth is, and after 256 every 256th). The likeness of their solutions' forms is regressed on the cosine of
+    the tasks, the likeness of their forms, and their rare words. The weight is the coefficient of the form, minus two standard
+    errors, divided by the largest coefficient: near 1 where the form decides, and 0 where the topic does. A solution that
+    recurs counts once, so labels say next to nothing.
+
+    >>> Form().weight
+    0.0
+    """
+
+    def __init__(self) -> None:
+        self.solutions = Rarity(word_terms)
+        self._earlier: deque[_EarlierCase] = deque(maxlen=_EARLIER)
+        self._cases = self._compared = 0
+        self._solutions: set[int] = set()  # that were compared
+        self._pairs = 0.0
+        self._sums, self._products = np.zeros(4), np.zeros((4, 4))
+        self.weight = 0.0
+
+    def retain(self, cases: Candidates, words: Rarity) -> None:
+        """Compare new cases with earlier ones, and compute the weight again; ``words`` has counted the words of all tasks."""
+        compared, first, last = self._compared, self._cases + 1, self._cases + len(cases.texts)
+        self._cases = last
+        chosen = [n - first for n in range(first, last + 1) if n <= _ALL or not n % (4 if n <= _MANY else 256)]
+        if chosen:
+            self.solutions.add([cases.heads[place] for place in chosen])
+        for place in chosen:
+            case = _EarlierCase(cases.texts[place], cases.heads[place], int(cases.groups[place]), cases.vectors[place])
+            if len(self._earlier) == _EARLIER:
+                self._compare(case, [other for other in self._earlier if other.group != case.group], words)
+            self._earlier.append(case)
+        if self._compared > compared:
+            self.weight = self._weight()
+
+    def _compare(self, case: _EarlierCase, others: list[_EarlierCase], words: Rarity) -> None:
+        if not others:
+            return
+        rare, form = words.rare_and_common(case.text, [other.text for other in others])
+        topic = np.array([other.vector @ case.vector for other in others])
+        _, solution = self.solutions.rare_and_common(case.solution, [other.solution for other in others])
+        likeness = np.stack([topic, form, rare, solution]).astype(np.float64)
+        self._compared += 1
+        self._solutions.add(case.group)
+        self._pairs += len(others)
+        self._sums += likeness.sum(axis=1)
+        self._products += likeness @ likeness.T
+
+    def _weight(self) -> float:
+        mean = self._sums / self._pairs
+        covariance = self._products / self._pairs - np.outer(mean, mean)
+        deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-9))
+        correlation = covariance / np.outer(deviation, deviation)
+        says = np.linalg.solve(
+            correlation[:_SOLUTION, :_SOLUTION] + _RIDGE * np.eye(_SOLUTION), correlation[:_SOLUTION, _SOLUTION]
+        )
+        if len(self._solutions) < _LEAST:
+            return 0.0
+        # Pairs share their cases, and cases share their solutions, so only different solutions count as independent.
+        surely = min(says[_FORM], 1.0) - _SURE / np.sqrt(len(self._solutions))
+        return float(np.clip(surely / max(says.max(), 1e-9), 0.0, 1.0))

@@ -23,7 +23,6 @@ _IS_WORD = np.zeros(256, bool)
 _IS_WORD[[*range(48, 58), *range(65, 91), *range(97, 123), 95, *range(128, 256)]] = True
 _POWERS = (np.uint64(31) ** np.arange(64, dtype=np.uint64)).astype(np.uint32)
 
-_Weighing = Callable[[NDArray[np.float32]], NDArray[np.float32]]  # from counts of texts to squared weights
 Terms = tuple[NDArray[np.int32], NDArray[np.int32]]  # (which text, which bucket), sorted, each pair once
 
 _NOTHING: Terms = (np.zeros(0, np.int32), np.zeros(0, np.int32))
@@ -173,52 +172,51 @@ class Rarity:
         """The number of texts with a term in each bucket."""
         return self._tally.dense()
 
-    def add(self, texts: Sequence[str]) -> None:
-        """Count the terms of new texts."""
-        _, buckets = self._terms(texts)
+    def add(self, texts: Sequence[str]) -> Terms:
+        """Count the terms of new texts, and return them."""
+        owners, buckets = self._terms(texts)
         self._tally.add(buckets, distinct=len(texts) == 1)
         self.texts += len(texts)
+        return owners, buckets
 
     def shared(self, text: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return how much one text shares with each of the others: the cosine of both texts' terms; rare terms weigh more."""
-        return self._likeness(text, texts, self._rare)[0]
+        owners, buckets = self._terms([text, *texts])
+        first = np.searchsorted(owners, 1)
+        return self._cosines(buckets[:first], owners[first:] - 1, buckets[first:], len(texts))
 
     def rare_and_common(self, text: str, texts: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return ``shared``, and the same where the *common* terms weigh more: which of the terms that recur both texts have.
 
         >>> rarity = Rarity(word_terms)
-        >>> rarity.add(["list cups by size", "list lamps by size", "count the cups"])
+        >>> _ = rarity.add(["list cups by size", "list lamps by size", "count the cups"])
         >>> rare, common = rarity.rare_and_common("list desks by size", ["list lamps by size", "count the desks"])
         >>> bool(rare[1] > 0.2), bool(common[0] > 0.9), bool(common[1] < 0.1)
         (True, True, True)
         """
-        rare, common = self._likeness(text, texts, self._rare, self._common)
-        return rare, common
-
-    def _likeness(self, text: str, texts: Sequence[str], *weighings: _Weighing) -> list[NDArray[np.float32]]:
-        """Return the cosines with each of the others, for each way to weigh a term."""
         owners, buckets = self._terms([text, *texts])
-        first = np.searchsorted(owners, 1)
+        first, n = np.searchsorted(owners, 1), len(texts)
         query, owners, buckets = buckets[:first], owners[first:] - 1, buckets[first:]
+        return self._cosines(query, owners, buckets, n), self._cosines(query, owners, buckets, n, common=True)
+
+    def common_to(self, text: str, owners: NDArray[np.int32], buckets: NDArray[np.int32], n: int) -> NDArray[np.float32]:
+        """Return the second part of ``rare_and_common`` for n texts whose terms are known, as ``add`` returned them."""
+        return self._cosines(self._terms([text])[1], owners, buckets, n, common=True)
+
+    def _cosines(
+        self, query: NDArray[np.int32], owners: NDArray[np.int32], buckets: NDArray[np.int32], n: int, *, common: bool = False
+    ) -> NDArray[np.float32]:
+        """Return the cosines of a query's terms with those of n texts, where either the rare or the common terms weigh more."""
         if not (len(buckets) and len(query)):
-            return [np.zeros(len(texts), np.float32)] * len(weighings)
+            return np.zeros(n, np.float32)
+        counts = self._tally.of(np.concatenate([query, buckets]))
+        if common:  # between 0 and 1: a half for a term that _COMMON of the texts have
+            weights = np.square(counts / (counts + max(_COMMON * self.texts, 1e-9)))
+        else:  # the squared inverse document frequency
+            weights = np.square(np.log((1.0 + self.texts) / (1.0 + counts)) + 1.0)
+        of_query, weights = weights[: len(query)], weights[len(query) :]
         in_query = np.zeros(BUCKETS, bool)
         in_query[query] = True
-        is_shared, counts, of_query = in_query.take(buckets), self._tally.of(buckets), self._tally.of(query)
-        found: list[NDArray[np.float32]] = []
-        for weigh in weighings:
-            weights = weigh(counts)
-            sums = np.bincount(owners, weights * is_shared, minlength=len(texts))
-            norms = np.sqrt(np.bincount(owners, weights, minlength=len(texts)) * weigh(of_query).sum(dtype=np.float64))
-            found.append((sums / np.maximum(norms, 1e-9)).astype(np.float32))
-        return found
-
-    def _rare(self, counts: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the squared inverse document frequency of terms that so many texts have."""
-        rarity = np.log((1.0 + self.texts) / (1.0 + counts)) + 1.0
-        return (rarity * rarity).astype(np.float32)
-
-    def _common(self, counts: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the squared weight of terms that so many texts have: the more, the nearer to 1."""
-        half = max(_COMMON * self.texts, 1e-9)
-        return np.square(counts / (counts + half)).astype(np.float32)
+        found = np.bincount(owners, weights * in_query.take(buckets), minlength=n)
+        norms = np.sqrt(np.bincount(owners, weights, minlength=n) * of_query.sum(dtype=np.float64))
+        return (found / np.maximum(norms, 1e-9)).astype(np.float32)

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.encoders.alignment import TEXT_CHARS, Alignment, ends_of, has_ends
+from cascade_memory.encoders.alignment import TEXT_CHARS, Alignment, Form, NewestForms, ends_of, has_ends
 from cascade_memory.encoders.clusters import Lookup, SolutionClusters
-from cascade_memory.encoders.form import Form
 from cascade_memory.encoders.lexical import Rarity, letter_terms, word_terms
-from cascade_memory.ports.pair_encoder import Candidates, Query
+from cascade_memory.ports.pair_encoder import Candidates, FindsFurther, Query
 
 ENDS = ("opening", "closing")
 # A new signal goes to the end. Rows of earlier versions lack it; there it counts as 0.
@@ -43,7 +42,8 @@ class LightEncoder:
         self._dimension, self._lookup = dimension, lookup
         self.clusters = SolutionClusters(dimension, lookup)
         self.words, self.letters = Rarity(word_terms), Rarity(letter_terms)
-        self.alignment, self.form = Alignment(), Form()
+        self.alignment, self.form, self._forms = Alignment(), Form(), NewestForms()
+        self.further: FindsFurther | None = None  # where the form counts, it finds candidates as well
 
     def emptied(self) -> LightEncoder:
         """Return an encoder that has seen no case."""
@@ -51,13 +51,19 @@ class LightEncoder:
 
     def retain(self, cases: Candidates) -> None:
         """Count the words of new cases and add them to the clusters of their solutions."""
-        for start in range(0, len(cases), _BATCH):
+        for start in range(0, len(cases.texts), _BATCH):
             texts = [text[:TEXT_CHARS] for text in cases.texts[start : start + _BATCH]]
-            self.words.add(texts)
+            self._forms.add(cases.keys[start : start + _BATCH], self.words.add(texts))
             self.letters.add(texts)
         self.clusters.retain(cases.keys, cases.groups, cases.vectors)
         self.alignment.retain(cases, self.letters)
         self.form.retain(cases, self.words)
+        if self.form.weight:
+            self.further = self._of_the_form
+
+    def _of_the_form(self, query: Query, k: int) -> NDArray[np.int64]:
+        """Return the keys of at most k cases of the query's form, in ascending order."""
+        return self._forms.nearest(query.text[:TEXT_CHARS], self.words, k)
 
     def encode(self, query: Query, candidates: Candidates, similarity: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return (n, 8) features, the standardised cosine first."""
@@ -71,17 +77,17 @@ class LightEncoder:
         """Return each signal of each candidate, on a scale of its own."""
         beginning, texts = query.text[:TEXT_CHARS], [text[:TEXT_CHARS] for text in candidates.texts]
         words, form = self.words.rare_and_common(beginning, [*texts, *candidates.heads])
-        words, solution_words = np.split(words, 2)
+        n = len(texts)
         opening, closing = self._of_ends(query.text, candidates.texts)
         return {
             "similarity": similarity,
             "cluster": self.clusters.scores(query.vector, candidates.groups, candidates.vectors),
-            "words": words,
+            "words": words[:n],
             "letters": self.letters.shared(beginning, texts),
-            "solution words": solution_words,
+            "solution words": words[n:],
             "opening": opening,
             "closing": closing,
-            FORM: form[: len(texts)],
+            FORM: form[:n],
         }
 
     def _of_ends(self, query: str, texts: Sequence[str]) -> list[NDArray[np.float32]]:

@@ -28,7 +28,7 @@ from cascade_memory.engine.part import EnginePart, Masked
 from cascade_memory.engine.parts import Parts
 from cascade_memory.engine.request import RecallRequest
 from cascade_memory.errors import EpisodeClosed
-from cascade_memory.ports.pair_encoder import Query
+from cascade_memory.ports.pair_encoder import FindsFurther, PairEncoder, Query
 from cascade_memory.ports.policy import Choice, Slate
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _PLAIN = CosineEncoder()  # a search needs no more
 _SEARCH = Exposure(abstain=False)
 _NOTHING = np.zeros(0, np.float32)
+_FURTHER = 4  # one candidate in four may be one that the encoder finds, not one of the nearest
 _WIDER = 8  # times as many cases are looked at where some of the nearest may not be shown
 
 
@@ -113,10 +114,10 @@ class Decider:
         arm = "live" if request.search else self._arm(request, episode_id)
         exposure = _SEARCH if request.search else request.exposure
         with calculating():
-            recalled, held = self._found(request, query, state, episode_id)
+            encoder, learned = state.learner.now
+            recalled, held = self._found(request, query, state, episode_id, encoder)
             found = time.perf_counter()
             spent.search = found - began
-            encoder, learned = state.learner.now
             policy = self._parts.fallback if request.search else learned
             seed = state.seed()
             selection = select(
@@ -153,10 +154,14 @@ class Decider:
         )
 
     def _found(
-        self, request: RecallRequest, query: Query, state: NamespaceState, episode_id: str
+        self, request: RecallRequest, query: Query, state: NamespaceState, episode_id: str, encoder: PairEncoder
     ) -> tuple[Recalled, tuple[HeldBack, ...]]:
-        """Find the nearest cases that may be shown; return them, and a description of those that are held back."""
+        """Find the cases that may be shown; return them, and a description of those that are held back.
+
+        They are the nearest ones, and some that the encoder finds.
+        """
         size, limits = max(self._candidates, request.k), state.limits
+        finds: FindsFurther | None = getattr(encoder, "further", None) if not request.search else None
         find = functools.partial(
             recall,
             query,
@@ -166,6 +171,7 @@ class Decider:
             verified_after=0.0 if limits is None or limits.ttl is None else time.time() - limits.ttl,
             min_trust=request.min_trust,
             namespace=state.namespace_id,
+            further=None if finds is None else finds(query, size // _FURTHER),
         )
         told: tuple[HeldBack, ...] = ()
         wanted, who = size, (request.actor, None if request.search else episode_id)

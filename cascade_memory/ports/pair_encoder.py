@@ -76,6 +76,14 @@ class PairEncoder(Protocol):
         ...
 
 
+class FindsFurther(Protocol):
+    """The method ``further`` of a pair encoder, if it has one: it knows cases that may help, although others are nearer."""
+
+    def __call__(self, query: Query, k: int) -> NDArray[np.int64]:
+        """Return the keys of at most k such cases, in ascending order; they take places of the least near candidates."""
+        ...
+
+
 class TrainableEncoder(PairEncoder, Protocol):
     """A pair encoder that learns. It is immutable: training returns a new encoder, and recalls go on with the present one."""
 

@@ -20,7 +20,7 @@ _BOUNDS = {  # files, changes of file
     # What was learned is learned again: a forgotten case may have been a candidate. What is set aside is searched, too, and
     # what warnings say of it. Before the file is rewritten elsewhere, the files beside it are looked at. (With some versions of
     # LangChain, a stream of the walk before is collected only now, which is one file more.) And the right to show, relearned.
-    "forget(purge=True)": (69, 391),
+    "forget(purge=True)": (69, 396),
 }
 
 
