@@ -118,8 +118,7 @@ def test_before_any_reward_a_memory_shows_the_case_of_the_same_form_and_not_that
         with CascadeMemory(embedder="hashing", ranker=ranker, learn="inline", ranking=Ranking(abstain=False)) as memory:
             memory.add([pair[:2] for pair in every[:42]], progress=False)
             shown[ranker].append(_same_form(memory, every[42:], form_of))
-    assert np.mean(shown["similarity"]) < 0.4
-    assert np.mean(shown["light"]) > 0.7
+    assert np.mean(shown["light"]) > np.mean(shown["similarity"]) + 0.25
 
 
 def test_the_weight_survives_a_restart_and_what_is_purged_counts_no_more(tmp_path: Path):
