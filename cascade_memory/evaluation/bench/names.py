@@ -6,7 +6,7 @@ FILE, SHUFFLED = "file", "shuffled"  # the orders in which a stream can be playe
 
 # The suites of plan.py.
 SUITE_NAMES = (
-    *("quick", "local", "paper", "set-aside", "deep-search", "hospital"),
+    *("quick", "local", "paper", "set-aside", "deep-search", "hospital", "bfcl"),
     *("ablation", "rivals", "rules", "rewards", "wrong-cases"),
 )
 

@@ -29,9 +29,9 @@ _COMPARED = {
     "spider-map": ("spider", "reuse-map"),
 }
 # Tasks on which no methods are compared: agents and rankers are developed with them.
-_SET_ASIDE = {f"{name}-aside": (name, ASIDE) for name in ("scienceworld", "alfworld-20", "alfworld-30", "spider")}
+_SET_ASIDE = {f"{name}-aside": (name, ASIDE) for name in ("scienceworld", "alfworld-20", "alfworld-30", "spider", "bfcl")}
 # Streams with a suite of their own.
-_BESIDE = {name: (name, "reuse") for name in ("2wiki", "hospital")}
+_BESIDE = {name: (name, "reuse") for name in ("2wiki", "hospital", "bfcl", "bfcl-twins", "bfcl-base")}
 REUSED = {**_COMPARED, **_SET_ASIDE, **_BESIDE}
 
 
@@ -103,6 +103,11 @@ SUITES = {
     "set-aside": Suite(tasks=tuple(_SET_ASIDE), methods=("similarity", "LinLogUCB", "CASCADE untrained", "CASCADE"), seeds=5),
     "deep-search": Suite(tasks=("2wiki",), methods=("zero-shot", "similarity", "CASCADE, always a case", "CASCADE"), seeds=5),
     "hospital": Suite(tasks=("hospital",), methods=("zero-shot", "similarity", "Neural-LinLogUCB", "CASCADE"), seeds=5),
+    "bfcl": Suite(
+        tasks=("bfcl", "bfcl-twins", "bfcl-base"),
+        methods=("zero-shot", "similarity", "CASCADE, always a case", "CASCADE"),
+        seeds=5,
+    ),
     "ablation": Suite(tasks=_SHUFFLED, methods=("similarity", *ABLATION), seeds=5),
     "rivals": Suite(tasks=("banking77", "ddxplus", "rca"), methods=RIVALS, seeds=5),
     "rules": Suite(tasks=_SHUFFLED, methods=AGAINST_RULES, seeds=5, misled=(0.0, 0.25, None)),
