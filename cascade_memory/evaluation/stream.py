@@ -16,17 +16,23 @@ from cascade_memory.ports import Embedder
 
 
 class PrecomputedEmbedder:
-    """Holds an embedder's vectors of all texts of a stream, so that many memories can be run over it quickly."""
+    """Holds an embedder's vectors of all texts of a stream, so that many memories can be run over it quickly.
+
+    Any other text is embedded when it is first asked for. A memory asks for one if it has replaced a secret: a password that a
+    solution shows to be one is also taken out of the query of the case.
+    """
 
     def __init__(self, embedder: Embedder, texts: Sequence[str]) -> None:
         distinct = list(dict.fromkeys([*texts, *TEXTS]))
-        self._rows = {text: row for row, text in enumerate(distinct)}
-        self._vectors = embedder.embed(distinct)
+        self._embedder = embedder
+        self._vectors = dict(zip(distinct, embedder.embed(distinct), strict=True))
         self.identity, self.dimension = embedder.identity, embedder.dimension
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Look up the vectors."""
-        return self._vectors[[self._rows[text] for text in texts]]
+        if others := [text for text in dict.fromkeys(texts) if text not in self._vectors]:
+            self._vectors.update(zip(others, self._embedder.embed(others), strict=True))
+        return np.array([self._vectors[text] for text in texts], np.float32).reshape(len(texts), self.dimension)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,9 +29,9 @@ _COMPARED = {
     "spider-map": ("spider", "reuse-map"),
 }
 # Tasks on which no methods are compared: agents and rankers are developed with them.
-_SET_ASIDE = {f"{name}-aside": (name, ASIDE) for name in ("scienceworld", "alfworld-20", "alfworld-30", "spider")}
+_SET_ASIDE = {f"{name}-aside": (name, ASIDE) for name in ("scienceworld", "alfworld-20", "alfworld-30", "spider", "bfcl")}
 # Streams with a suite of their own.
-_BESIDE = {name: (name, "reuse") for name in ("2wiki", "hospital", "llb-db")}
+_BESIDE = {name: (name, "reuse") for name in ("2wiki", "hospital", "llb-db", "bfcl", "bfcl-twins", "bfcl-base")}
 REUSED = {**_COMPARED, **_SET_ASIDE, **_BESIDE}
 
 
@@ -104,7 +104,7 @@ SUITES = {
     "deep-search": Suite(tasks=("2wiki",), methods=("zero-shot", "similarity", "CASCADE, always a case", "CASCADE"), seeds=5),
     "hospital": Suite(tasks=("hospital",), methods=("zero-shot", "similarity", "Neural-LinLogUCB", "CASCADE"), seeds=5),
     "board": Suite(
-        tasks=("llb-db",),
+        tasks=("llb-db", "bfcl", "bfcl-twins"),
         methods=(
             *("zero-shot", "similarity", *OTHER_MEMORIES, "Self-StreamICL", "LinLogUCB", "Neural-LinUCB"),
             *("CASCADE untrained", "CASCADE, always a case", "CASCADE"),

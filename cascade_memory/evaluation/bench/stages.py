@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from cascade_memory.errors import InvalidInput
+from cascade_memory.evaluation.bench.bfcl_stage import BFCL, bfcl_stage
 from cascade_memory.evaluation.bench.hospital_stage import CODED, HOSPITAL, MIMIC, hospital_stage, prepare_hospital
 from cascade_memory.evaluation.bench.household_stage import LIMITS, OFFICIAL, household_stage, prepare_household
 from cascade_memory.evaluation.bench.plan import REUSED, Run
@@ -14,6 +15,7 @@ from cascade_memory.evaluation.bench.science_stage import prepare_science, scien
 from cascade_memory.evaluation.bench.search_stage import search_stage
 from cascade_memory.evaluation.bench.sql_stage import sql_stage, tables_stage
 from cascade_memory.evaluation.bench.stage import Folders, Stage, simulated_stage
+from cascade_memory.evaluation.environments.bfcl.tasks import lacking as lacking_for_bfcl
 from cascade_memory.evaluation.environments.hospital.questions import mimic_files
 from cascade_memory.evaluation.search.questions import lacking as lacking_for_search
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
@@ -25,6 +27,7 @@ _MADE = {
     "2wiki": search_stage,
     HOSPITAL: hospital_stage,
     **dict.fromkeys(LIMITS, household_stage),
+    **dict.fromkeys(BFCL, bfcl_stage),
 }
 _ENGINES = {"scienceworld": "scienceworld", **dict.fromkeys((*LIMITS, OFFICIAL), "alfworld")}
 WORLDS = (*_ENGINES, "2wiki", *CODED)  # streams in which an agent acts step by step
@@ -55,6 +58,8 @@ def lacking(stream: str, data: Path, *, passages: bool = True) -> str | None:
     task = REUSED[stream][0] if stream in REUSED else stream
     if task == "2wiki":
         return lacking_for_search(data, passages=passages)
+    if task in BFCL:
+        return lacking_for_bfcl()
     if task == MIMIC:
         try:
             mimic_files(data)

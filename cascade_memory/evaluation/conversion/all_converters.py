@@ -37,6 +37,7 @@ WITHOUT = {
     ),
     "alfworld": "none needed: the games are read as alfworld-download gets them; bench games makes others",
     "scienceworld": "none needed: the tasks are in the package scienceworld",
+    "bfcl": "none needed: the tasks are read from the installed package bfcl-eval",
     "llb-db": "none needed: the file is read as it is, under the name llb_db.json",
     "mimic-iii": "none: DTLBench's file and EHRAgent's tables are read as they are; the task hospital needs no data",
 }

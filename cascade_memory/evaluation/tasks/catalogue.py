@@ -1,4 +1,4 @@
-"""The catalogue: the sixteen tasks in the CASCADE paper and one more, with the sources of their data."""
+"""The catalogue: the sixteen tasks in the CASCADE paper and two more, with the sources of their data."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from cascade_memory.errors import InvalidInput
+from cascade_memory.evaluation.environments.bfcl.tasks import INSTALL as INSTALL_BFCL
+from cascade_memory.evaluation.environments.bfcl.tasks import lacking as lacking_for_bfcl
 from cascade_memory.evaluation.judging.labels import every_defendant, every_entity, exact, jaccard, one_of
 from cascade_memory.evaluation.search.questions import lacking as lacking_for_search
 from cascade_memory.evaluation.tasks.dtlbench import DTLBENCH, Published
@@ -200,6 +202,16 @@ CATALOGUE = {
             licence="not stated",
             stand_in="those of the 500 tasks that read a table and whose query SQLite can run",
             make=_tables,
+        ),
+        Entry(
+            name="bfcl",
+            title="Function calls in several turns",
+            paper_name="",
+            files=(),
+            source=f"BFCL v4, multi-turn, in the package bfcl-eval ({INSTALL_BFCL})",
+            licence="Apache-2.0",
+            stand_in="the memory is asked once for each task, with all that the user says; 240 of the 800 tasks are set aside",
+            there=lambda data: lacking_for_bfcl() is None,  # noqa: ARG005 - they are installed, not in a folder
         ),
         Entry(
             name="alfworld",
