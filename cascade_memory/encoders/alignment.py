@@ -178,6 +178,7 @@ class Form:
     def __init__(self) -> None:
         self.solutions = Rarity(word_terms)
         self._earlier: deque[_EarlierCase] = deque(maxlen=_EARLIER)
+        self._waiting: list[_EarlierCase] = []  # the first cases, until there are enough to say something
         self._cases = self._compared = 0
         self._solutions: set[int] = set()  # that were compared
         self._pairs = 0.0
@@ -192,10 +193,13 @@ class Form:
         if chosen:
             self.solutions.add([cases.heads[place] for place in chosen])
         for place in chosen:
-            case = _EarlierCase(cases.texts[place], cases.heads[place], int(cases.groups[place]), cases.vectors[place])
-            if len(self._earlier) == _EARLIER:
+            group, vector = int(cases.groups[place]), cases.vectors[place]
+            self._waiting.append(_EarlierCase(cases.texts[place], cases.heads[place], group, vector))
+        if self._compared or len(self._waiting) >= _LEAST:
+            for case in self._waiting:
                 self._compare(case, [other for other in self._earlier if other.group != case.group], words)
-            self._earlier.append(case)
+                self._earlier.append(case)
+            self._waiting = []
         if self._compared > compared:
             self.weight = self._weight()
 
