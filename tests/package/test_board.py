@@ -1,0 +1,69 @@
+"""The board says what its published rows say."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+STREAMS = ("llb-db", "bfcl", "bfcl-twins")
+CALLED = {"the most similar case": "similarity", "no memory": "zero-shot"}
+T_OF_FIVE = 2.776  # Student's t for a 95 % interval over five orders
+
+
+@pytest.fixture(scope="module")
+def rates() -> dict[tuple[str, str], np.ndarray]:
+    with gzip.open(ROOT / "examples" / "benchmarks" / "outcomes" / "board.jsonl.gz", "rt") as lines:
+        rows = [json.loads(line) for line in lines]
+    found: dict[tuple[str, str], dict[int, float]] = {}
+    for row in rows:
+        assert row["rate"] == pytest.approx(row["success"].count("1") / row["n"])
+        found.setdefault((row["method"], row["task"]), {})[row["seed"]] = 100.0 * row["rate"]
+    return {of: np.array([by_seed[seed] for seed in range(5)]) for of, by_seed in found.items()}
+
+
+def table() -> dict[str, list[str]]:
+    page = (ROOT / "docs" / "board.md").read_text()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| ")]
+    return {cells[0]: cells[1:] for cells in rows if cells[0] != "memory"}
+
+
+def difference(rates: dict[tuple[str, str], np.ndarray], method: str, other: str, stream: str) -> str:
+    each = rates[method, stream] - rates[other, stream]
+    return f"{each.mean():+.1f} ± {T_OF_FIVE * each.std(ddof=1) / np.sqrt(5):.1f}"
+
+
+def test_every_figure_of_the_table_is_that_of_the_rows(rates: dict[tuple[str, str], np.ndarray]):
+    shown = table()
+    assert {CALLED.get(name, name) for name in shown} == {method for method, _ in rates}
+    for name, cells in shown.items():
+        method = CALLED.get(name, name)
+        for stream, cell in zip(STREAMS, cells, strict=True):
+            against = "" if method == "similarity" else f" ({difference(rates, method, 'similarity', stream)})"
+            assert cell == f"{rates[method, stream].mean():.1f}{against}"
+
+
+def test_the_best_memory_stands_first(rates: dict[tuple[str, str], np.ndarray]):
+    means = [rates[CALLED.get(name, name), "llb-db"].mean() for name in table()]
+    assert means == sorted(means, reverse=True)
+
+
+def test_the_sentences_say_what_the_rows_say(rates: dict[tuple[str, str], np.ndarray]):
+    page = " ".join((ROOT / "docs" / "board.md").read_text().split())
+    always = "CASCADE, always a case"
+    for method, other, stream in (
+        ("CASCADE", "similarity", "bfcl"),
+        ("CASCADE", "BM25", "llb-db"),
+        (always, "BM25", "llb-db"),
+        (always, "similarity", "llb-db"),
+        (always, "CASCADE untrained", "llb-db"),
+    ):
+        assert re.search(rf"(?<!\d){re.escape(difference(rates, method, other, stream).lstrip('+'))}(?!\d)", page), (
+            method,
+            other,
+        )
