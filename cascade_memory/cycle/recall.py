@@ -44,9 +44,10 @@ def recall(
     """
     keys, similarity = index.nearest(query.vector, size, among)
     if further is not None and len(further):
-        further = further if among is None else np.intersect1d(further, among, assume_unique=True)
-        nearest = keys[: size - len(np.setdiff1d(further, keys[: size - len(further)], assume_unique=True))]
-        keys, similarity = index.nearest(query.vector, size, np.union1d(nearest, further))
+        allowed = further if among is None else np.intersect1d(further, among)
+        living, _ = index.nearest(query.vector, len(allowed), allowed)  # without those that were evicted or forgotten since
+        others = keys[~np.isin(keys, living)][: size - len(living)]
+        keys, similarity = index.nearest(query.vector, size, np.union1d(others, living))
     rows = ledger.candidates(keys, verified_after, min_trust)
     if (verified_after or min_trust) and len(rows) < len(keys):  # cases that may not be shown took places among the nearest
         keys, similarity = index.nearest(query.vector, 8 * size, among)

@@ -16,7 +16,7 @@ TEXT_CHARS = 1_000  # characters of each text that are compared
 _BETWEEN = re.compile(r"\r?\n[ \t]*\r?\n\s*")
 _EARLIER = 16  # a new case is compared with this many earlier ones
 _CLOSELY = 1_024  # cases; after them only one case in _EARLIER is compared, since the answer rarely changes
-# Cases that are all compared; cases after which one in four is, and later one in 256, since the answer rarely changes.
+# For the form, all of the first _ALL cases are compared, then one in four, and after _MANY one in 256.
 _ALL, _MANY = 40, 256
 _LEAST = 24  # solutions without which the form never counts: few may be two kinds of cases, which prove nothing
 _SURE = 2.0  # standard errors that are subtracted
@@ -85,7 +85,7 @@ class Alignment:
             self._cases += 1
             if self._cases > _CLOSELY and self._cases % _EARLIER:
                 continue
-            case = _Earlier(*ends_of(text), cases.heads[place], int(cases.groups[place]), cases.vectors[place])
+            case = _Earlier(*ends_of(text), cases.heads[place], int(cases.groups[place]), cases.vectors[place].copy())
             if self._earlier:
                 self._compare(case, letters)
             self._earlier.append(case)
@@ -142,7 +142,7 @@ class NewestForms:
         starts = np.concatenate([starts, starts[-1] + np.cumsum(counts)]).astype(np.int32)
         buckets = np.concatenate([buckets, terms[1].astype(np.uint16)])
         first = max(len(keys) - self.MOST, 0)
-        self._rows = (keys[first:], starts[first:] - starts[first], buckets[starts[first] :])
+        self._rows = (keys[first:].copy(), starts[first:] - starts[first], buckets[starts[first] :].copy())
 
     def nearest(self, text: str, words: Rarity, k: int) -> NDArray[np.int64]:
         """Return the keys of at most k cases whose tasks share most common words with a text, in ascending order."""
@@ -193,8 +193,9 @@ class Form:
         if chosen:
             self.solutions.add([cases.heads[place] for place in chosen])
         for place in chosen:
-            group, vector = int(cases.groups[place]), cases.vectors[place]
-            self._waiting.append(_EarlierCase(cases.texts[place], cases.heads[place], group, vector))
+            # A copy of the vector: a part of the array would keep all of it in memory.
+            group, vector = int(cases.groups[place]), cases.vectors[place].copy()
+            self._waiting.append(_EarlierCase(cases.texts[place][:TEXT_CHARS], cases.heads[place], group, vector))
         if self._compared or len(self._waiting) >= _LEAST:
             for case in self._waiting:
                 self._compare(case, [other for other in self._earlier if other.group != case.group], words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -43,7 +44,8 @@ class LightEncoder:
         self.clusters = SolutionClusters(dimension, lookup)
         self.words, self.letters = Rarity(word_terms), Rarity(letter_terms)
         self.alignment, self.form, self._forms = Alignment(), Form(), NewestForms()
-        self.further: FindsFurther | None = None  # where the form counts, it finds candidates as well
+        # Finds cases of a query's form, where the form counts. It must not refer to the encoder, which would then not go away.
+        self.further: FindsFurther | None = None
 
     def emptied(self) -> LightEncoder:
         """Return an encoder that has seen no case."""
@@ -58,12 +60,7 @@ class LightEncoder:
         self.clusters.retain(cases.keys, cases.groups, cases.vectors)
         self.alignment.retain(cases, self.letters)
         self.form.retain(cases, self.words)
-        if self.form.weight:
-            self.further = self._of_the_form
-
-    def _of_the_form(self, query: Query, k: int) -> NDArray[np.int64]:
-        """Return the keys of at most k cases of the query's form, in ascending order."""
-        return self._forms.nearest(query.text[:TEXT_CHARS], self.words, k)
+        self.further = functools.partial(_of_the_form, self._forms, self.words) if self.form.weight else None
 
     def encode(self, query: Query, candidates: Candidates, similarity: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return (n, 8) features, the standardised cosine first."""
@@ -99,6 +96,11 @@ class LightEncoder:
             return [np.zeros(len(texts), np.float32)] * len(ENDS)
         others = zip(*(ends_of(text) for text in texts), strict=True)
         return [self.letters.shared(end, other) for end, other in zip(ends_of(query), others, strict=True)]
+
+
+def _of_the_form(forms: NewestForms, words: Rarity, query: Query, k: int) -> NDArray[np.int64]:
+    """Return the keys of at most k cases of the query's form, in ascending order."""
+    return forms.nearest(query.text[:TEXT_CHARS], words, k)
 
 
 def _table(signals: Mapping[str, NDArray[np.float32]], names: Sequence[str], n: int) -> NDArray[np.float32]:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
+import weakref
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from inside import state_of
 
 from cascade_memory import CascadeMemory, Ranking, RecalledCase
+from cascade_memory.cycle.recall import recall
 from cascade_memory.encoders.alignment import Form, NewestForms
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.encoders.lexical import Rarity, word_terms
-from cascade_memory.encoders.light import FEATURES, FORM
-from cascade_memory.ports.pair_encoder import Candidates
+from cascade_memory.encoders.light import FEATURES, FORM, LightEncoder
+from cascade_memory.ports.pair_encoder import Candidates, Query
+from cascade_memory.stores.index import ExactIndex
 
 # What has to be done, in the words of a task and of its solution; and what it is about, in words of its own.
 FORMS = [
@@ -171,6 +176,42 @@ def test_a_candidate_of_the_form_obeys_the_filter_of_the_recall():
         assert state_of(memory).learner.encoder.form.weight > 0.5
         cases = memory.recall(FORMS[0][0].format(TOPICS["boats"]), where={"kind": "b"}, k=9).cases
         assert [case.solution for case in cases] == ["sort maps"]
+
+
+def test_a_candidate_that_is_gone_takes_no_place():
+    """What another process evicted or forgot is still known to the encoder, until it learns of it."""
+    index = ExactIndex(2)
+    index.upsert(np.arange(10), np.stack([np.cos(np.arange(10)), np.sin(np.arange(10))], axis=1).astype(np.float32))
+    asked: list[int] = []
+
+    class NoRows:
+        def candidates(self, keys: np.ndarray, *_: object) -> dict[int, object]:
+            asked.extend(keys.tolist())
+            return {}
+
+    query = Query(text="", vector=np.array([1.0, 0.0], np.float32))
+    recall(query, index=index, ledger=cast("Any", NoRows()), size=4, further=np.array([2, 77, 88]))
+    assert len(asked) == 4
+    assert 2 in asked
+    asked.clear()
+    recall(query, index=index, ledger=cast("Any", NoRows()), size=4, further=np.array([2, 77]), among=np.array([0, 1, 6, 7, 8]))
+    assert set(asked) <= {0, 1, 6, 7, 8}
+    assert len(asked) == 4
+
+
+def test_an_encoder_that_is_let_go_is_gone_at_once():
+    """Its words and texts must not stay in memory after a purge until Python happens to look for circles."""
+    made = candidates([pair[:2] for pair in tasks(48)])
+    encoder = LightEncoder(64, lambda keys: made.vectors[np.asarray(keys)])
+    encoder.retain(made)
+    assert encoder.further is not None
+    gone = weakref.ref(encoder)
+    gc.disable()
+    try:
+        del encoder
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 def test_only_the_newest_are_kept_and_what_is_forgotten_is_no_candidate(monkeypatch: pytest.MonkeyPatch):

@@ -100,7 +100,7 @@ def test_without_the_package_the_command_that_installs_it_is_named(monkeypatch: 
     with pytest.raises(MissingExtra, match="pip install --no-deps bfcl-eval=="):
         installed_data()
     assert INSTALL in str(stages.lacking("bfcl", tmp_path))
-    play_it = ["bench", "run", "--suite", "bfcl", "--out", str(tmp_path / "rows.jsonl"), "--data", str(tmp_path)]
+    play_it = ["bench", "run", "--suite", "board", "--out", str(tmp_path / "rows.jsonl"), "--data", str(tmp_path)]
     assert main(play_it) == 2
     assert INSTALL in capsys.readouterr().err
     monkeypatch.setattr(metadata, "version", lambda name: "2025.1.1")

@@ -41,11 +41,11 @@ CUP, LAMP, DESK = ("wash the red cup", "sink"), ("switch on the lamp", "switch")
 
 @pytest.fixture
 def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "my_memory.py").write_text(MINE)
+    (tmp_path / "rivals_memory.py").write_text(MINE)
     lines = [{"task": f"ticket {n} about a {word}", "label": word} for n in range(12) for word in ("cup", "lamp")]
     (tmp_path / "stream.jsonl").write_text("\n".join(map(json.dumps, lines)))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(sys.modules, "my_memory", raising=False)
+    monkeypatch.delitem(sys.modules, "rivals_memory", raising=False)
     return tmp_path
 
 
@@ -61,24 +61,24 @@ def test_a_class_with_two_methods_is_compared_with_ours(mine: Path):
         task,
         data=mine,
         solver=Simulated(alone=0.3),
-        methods=["my_memory:Newest", "similarity"],
+        methods=["rivals_memory:Newest", "similarity"],
         seeds=1,
         out=mine / "rows.jsonl",
         progress=False,
     )
     by_method = {row["method"]: row for row in rows}
-    assert set(by_method) == {"my_memory:Newest", "similarity"}
-    assert by_method["my_memory:Newest"]["cases"] == sum(map(int, by_method["my_memory:Newest"]["success"]))
-    assert by_method["similarity"]["rate"] > by_method["my_memory:Newest"]["rate"]
+    assert set(by_method) == {"rivals_memory:Newest", "similarity"}
+    assert by_method["rivals_memory:Newest"]["cases"] == sum(map(int, by_method["rivals_memory:Newest"]["success"]))
+    assert by_method["similarity"]["rate"] > by_method["rivals_memory:Newest"]["rate"]
 
 
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("my_memory:Nobody", "cannot load the memory"),
+        ("rivals_memory:Nobody", "cannot load the memory"),
         ("no_such_module:Newest", "cannot load the memory"),
-        ("my_memory:Deaf", "it has no reward"),
-        ("my_memory:__doc__", "no class that takes an embedder"),
+        ("rivals_memory:Deaf", "it has no reward"),
+        ("rivals_memory:__doc__", "no class that takes an embedder"),
     ],
 )
 def test_what_is_no_memory_is_refused_with_a_sentence(mine: Path, name: str, says: str):

@@ -18,7 +18,7 @@ T_OF_FIVE = 2.776  # Student's t for a 95 % interval over five orders
 
 @pytest.fixture(scope="module")
 def rates() -> dict[tuple[str, str], np.ndarray]:
-    with gzip.open(ROOT / "examples" / "benchmarks" / "outcomes" / "board.jsonl.gz", "rt") as lines:
+    with gzip.open(ROOT / "examples" / "benchmarks" / "board.jsonl.gz", "rt") as lines:
         rows = [json.loads(line) for line in lines]
     found: dict[tuple[str, str], dict[int, float]] = {}
     for row in rows:

@@ -12,6 +12,7 @@ from typing import Any
 
 _MEMORY = 1 << 30  # bytes of address space
 _LENGTH, _MOST_BYTES = 0, 10_000_000  # SQLITE_LIMIT_LENGTH: bytes of one value
+_MOST_PAGES = 20_000  # of a copy that a statement may change: 80 MB
 _READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 _FORBIDDEN = {"load_extension", "readfile", "writefile", "edit", "fts3_tokenizer"}
 
@@ -39,12 +40,12 @@ def _add_functions_of_mysql(connection: Any) -> None:
     connection.create_function("MONTH", 1, _month, deterministic=True)
 
 
-def _year(date: Any) -> int:
-    return int(str(date)[:4])
+def _year(date: Any) -> int | None:
+    return None if date is None else int(str(date)[:4])
 
 
-def _month(date: Any) -> int:
-    return int(str(date)[5:7])
+def _month(date: Any) -> int | None:
+    return None if date is None else int(str(date)[5:7])
 
 
 def _allowed(action: int, *about: str | None) -> int:
@@ -80,6 +81,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
 
 def _copy(stored: sqlite3.Connection) -> sqlite3.Connection:
     copy = sqlite3.connect(":memory:", isolation_level=None)
+    copy.execute(f"PRAGMA max_page_count = {_MOST_PAGES}")
     stored.backup(copy)
     return copy
 

@@ -103,6 +103,7 @@ class MemRL:
     def __init__(self, embedder: Embedder) -> None:
         self._bank = _Bank(embedder)
         self._q: list[float] = []
+        self._shown: dict[str, int] = {}  # the place of the case that was last shown for a task
 
     def recall(self, task: str) -> Shown:
         """Return the best case by the rule."""
@@ -111,12 +112,13 @@ class MemRL:
         cosines = self._bank.cosines(task)
         near = np.argsort(-cosines, kind="stable")[:_NEAREST]
         score = _ALIKE * _standardised(cosines[near]) + (1.0 - _ALIKE) * _standardised(np.array(self._q)[near])
-        return [self._bank.cases[int(near[np.argmax(score)])]]
+        self._shown[task] = int(near[np.argmax(score)])
+        return [self._bank.cases[self._shown[task]]]
 
     def reward(self, task: str, shown: Shown, solution: str, reward: float) -> None:
         """Move the Q-value of what was shown, and keep a success."""
-        for case in shown:
-            place = self._bank.cases.index(case)
+        if shown:
+            place = self._shown[task]
             self._q[place] += _RATE * ((1.0 if reward == 1.0 else -1.0) - self._q[place])
         if reward == 1.0:
             self._bank.keep(task, solution)
@@ -128,7 +130,10 @@ def _standardised(values: NDArray[np.floating]) -> NDArray[np.float64]:
 
 
 class ExpRAG:
-    """Shows the four most similar experiences, as Evo-Memory's ExpRAG does; failures are experiences too, and are marked so."""
+    """Looks at the four most similar experiences, as Evo-Memory's ExpRAG does. Failures are experiences too: they take places.
+
+    Evo-Memory shows them to a model, with a mark; an agent without a model cannot use them, so here they are left out.
+    """
 
     MOST = 4
 
@@ -137,7 +142,7 @@ class ExpRAG:
         self._succeeded: list[bool] = []
 
     def recall(self, task: str) -> Shown:
-        """Return the most similar experiences; among them, successes come first, since an agent follows the first."""
+        """Return the successes among the most similar experiences."""
         if not self._succeeded:
             return []
         near = np.argsort(-self._bank.cosines(task), kind="stable")[: self.MOST].tolist()
@@ -203,10 +208,10 @@ def rival_named(method: str) -> MakeRival:
         return RIVALS[method]
     module, _, name = method.partition(":")
     if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())  # as python itself does
+        sys.path.append(os.getcwd())  # last, so that nothing else is imported from there by mistake
     try:
         found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, SyntaxError) as error:
         raise InvalidInput(f"cannot load the memory {method!r}: {error}") from error
     if not callable(found):
         raise InvalidInput(f"{method!r} is no class that takes an embedder")

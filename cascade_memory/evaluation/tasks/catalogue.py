@@ -200,7 +200,7 @@ CATALOGUE = {
             files=("llb_db.json",),
             source="LifelongAgentBench (arXiv:2505.11942), as https://github.com/MemTensor/MemRL has it",
             licence="not stated",
-            stand_in="those of the 500 tasks that read a table and whose query SQLite can run",
+            stand_in="SQLite plays MySQL, and cannot give the recorded answers of nine of the 500 tasks",
             make=_tables,
         ),
         Entry(

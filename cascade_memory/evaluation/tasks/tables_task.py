@@ -19,6 +19,11 @@ from cascade_memory.evaluation.tasks.task import Item
 
 _TYPES = re.compile(r"[A-Za-z][A-Za-z0-9_ ]{0,30}(\([0-9, ]{1,10}\))?")
 _MOST_ROWS, _SHOWN_ROWS = 10_000, 2
+_MOST_BYTES = 50_000_000  # of a result
+_NOT_TASKS = (
+    *(ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError),
+    *(sqlite3.Error, QueryFailed),
+)
 _CHANGES = ("insert", "update", "delete", "replace")
 
 
@@ -33,7 +38,7 @@ class TablesTask(SQLTask):
 
     def __init__(self, *, name: str, file: str) -> None:
         super().__init__(name=name, file=file)
-        self._queries = ReadOnlyQueries(mysql=True)
+        self._queries = ReadOnlyQueries(mysql=True, most_bytes=_MOST_BYTES)
         self._recorded: dict[str, Sequence[Row]] = {}
 
     def items(self, data: Path) -> list[Item]:
@@ -44,7 +49,7 @@ class TablesTask(SQLTask):
             return [self._item(number, entry) for number, entry in entries.items()]
         except OSError as error:
             raise InvalidInput(f"cannot read {path}: {error}") from error
-        except (ValueError, LookupError, TypeError, AttributeError, sqlite3.Error, RecursionError) as error:
+        except _NOT_TASKS as error:
             raise InvalidInput(f"{path} holds something other than questions about tables: {error!r}"[:300]) from error
 
     def _item(self, number: str, entry: Mapping[str, Any]) -> Item:
@@ -106,7 +111,7 @@ def _comparable(rows: Sequence[Row]) -> Counter[tuple[str, ...]]:
 def _comparable_value(value: Any) -> str:
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return repr(value)
     return f"{round(number, 2) + 0.0:.2f}"
 

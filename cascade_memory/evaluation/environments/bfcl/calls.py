@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -103,7 +102,7 @@ def _value(node: ast.expr) -> Value:
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
         raise InvalidInput("an argument must be a plain value: a text, a number, a list, ... and not an expression") from error
     for one in _inner(value, _DEEPEST):
-        if isinstance(one, (int, float)) and not (math.isfinite(one) and abs(one) <= _LARGEST):
+        if isinstance(one, (int, float)) and not abs(one) <= _LARGEST:
             raise InvalidInput(f"a number must be between {-_LARGEST:g} and {_LARGEST:g}")
     return cast("Value", value)
 
