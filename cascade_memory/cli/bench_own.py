@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
-import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -16,7 +13,7 @@ from cascade_memory.cli.bench_data import folder_or_bundled
 from cascade_memory.cli.bench_report import print_success, report_if_possible
 from cascade_memory.cli.bench_setup import setup_of
 from cascade_memory.errors import InvalidInput
-from cascade_memory.evaluation.bench.names import SHUFFLED
+from cascade_memory.evaluation.bench.names import SHUFFLED, loaded_by_name
 
 if TYPE_CHECKING:
     from cascade_memory.evaluation.bench.measure import Attempts
@@ -181,15 +178,9 @@ def _judge(name: str) -> Callable[[str, Any], float]:
     known: Mapping[str, Callable[[str, Any], float]] = {"exact": exact, "jaccard": jaccard}
     if name in known:
         return known[name]
-    module, _, function = name.partition(":")
-    if not function:
+    if not name.partition(":")[2]:
         raise InvalidInput(f"a judge must be exact, jaccard, or module:function, not {name!r}")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())  # as python itself does
-    try:
-        found = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError) as error:
-        raise InvalidInput(f"there is no judge {name!r}: {error}") from error
+    found = loaded_by_name(name, f"there is no judge {name!r}")
     if not callable(found):
         raise InvalidInput(f"the judge {name!r} is not a function of a reply and a label")
     return cast("Callable[[str, Any], float]", found)

@@ -53,6 +53,27 @@ class _Earlier:
     vector: NDArray[np.float32]
 
 
+class _Correlations:
+    """Collects four likenesses of pairs of cases; the last one is that of their solutions."""
+
+    def __init__(self) -> None:
+        self.pairs = 0.0
+        self._sums, self._products = np.zeros(4), np.zeros((4, 4))
+
+    def add(self, likeness: NDArray[np.floating]) -> None:
+        """Add the four likenesses of some pairs, as rows."""
+        self.pairs += likeness.shape[1]
+        self._sums += likeness.sum(axis=1)
+        self._products += likeness @ likeness.T
+
+    def table(self) -> NDArray[np.float64]:
+        """Return how the likenesses go together, as a (4, 4) table of correlations."""
+        mean = self._sums / self.pairs
+        covariance = self._products / self.pairs - np.outer(mean, mean)
+        deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-9))
+        return covariance / np.outer(deviation, deviation)
+
+
 class Alignment:
     """How much the first and the last paragraph say about the solution, compared with the embedding of the whole text.
 
@@ -66,12 +87,15 @@ class Alignment:
     def __init__(self) -> None:
         self._earlier: deque[_Earlier] = deque(maxlen=_EARLIER)
         self._cases = 0
-        self.pairs = 0.0  # pairs of cases that were compared
-        self._sums = np.zeros(4)  # of the similarity of whole texts, first paragraphs, last paragraphs, solutions
-        self._products = np.zeros((4, 4))
+        self._compared = _Correlations()  # of whole texts, first paragraphs, last paragraphs, solutions
         self.weights: NDArray[np.float32] = np.zeros(
             2, np.float32
         )  # replaced as a whole, since other threads read it meanwhile
+
+    @property
+    def pairs(self) -> float:
+        """The number of pairs of cases that were compared."""
+        return self._compared.pairs
 
     def retain(self, cases: Candidates, letters: Rarity) -> None:
         """Compare new cases that have several paragraphs with earlier ones, and compute the weights of the paragraphs again.
@@ -103,17 +127,12 @@ class Alignment:
                 np.where(same, 1.0, letters.shared(case.solution, [other.solution for other in others])),
             ]
         )
-        self.pairs += len(others)
-        self._sums += likeness.sum(axis=1)
-        self._products += likeness @ likeness.T
+        self._compared.add(likeness)
 
     def _weights(self) -> NDArray[np.float32]:
         if not self.pairs:
             return np.zeros(2, np.float32)
-        mean = self._sums / self.pairs
-        covariance = self._products / self.pairs - np.outer(mean, mean)
-        deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-9))
-        says = covariance[:3, 3] / (deviation[:3] * deviation[3])
+        says = self._compared.table()[:3, 3]
         surely = says - 1.0 / np.sqrt(self._cases)  # pairs share cases, so only the cases count as independent
         return np.clip(surely[1:] / max(says.max(), 1e-9), 0.0, 1.0).astype(np.float32)
 
@@ -179,15 +198,14 @@ class Form:
         self.solutions = Rarity(word_terms)
         self._earlier: deque[_EarlierCase] = deque(maxlen=_EARLIER)
         self._waiting: list[_EarlierCase] = []  # the first cases, until there are enough to say something
-        self._cases = self._compared = 0
+        self._cases = 0
         self._solutions: set[int] = set()  # that were compared
-        self._pairs = 0.0
-        self._sums, self._products = np.zeros(4), np.zeros((4, 4))
+        self._compared = _Correlations()  # of topics, forms, rare words, forms of solutions
         self.weight = 0.0
 
     def retain(self, cases: Candidates, words: Rarity) -> None:
         """Compare new cases with earlier ones, and compute the weight again; ``words`` has counted the words of all tasks."""
-        compared, first, last = self._compared, self._cases + 1, self._cases + len(cases.texts)
+        pairs, first, last = self._compared.pairs, self._cases + 1, self._cases + len(cases.texts)
         self._cases = last
         chosen = [n - first for n in range(first, last + 1) if n <= _ALL or not n % (4 if n <= _MANY else 256)]
         if chosen:
@@ -196,12 +214,12 @@ class Form:
             # A copy of the vector: a part of the array would keep all of it in memory.
             group, vector = int(cases.groups[place]), cases.vectors[place].copy()
             self._waiting.append(_EarlierCase(cases.texts[place][:TEXT_CHARS], cases.heads[place], group, vector))
-        if self._compared or len(self._waiting) >= _LEAST:
+        if pairs or len(self._waiting) >= _LEAST:
             for case in self._waiting:
                 self._compare(case, [other for other in self._earlier if other.group != case.group], words)
                 self._earlier.append(case)
             self._waiting = []
-        if self._compared > compared:
+        if self._compared.pairs > pairs and len(self._solutions) >= _LEAST:
             self.weight = self._weight()
 
     def _compare(self, case: _EarlierCase, others: list[_EarlierCase], words: Rarity) -> None:
@@ -211,22 +229,14 @@ class Form:
         topic = np.array([other.vector @ case.vector for other in others])
         _, solution = self.solutions.rare_and_common(case.solution, [other.solution for other in others])
         likeness = np.stack([topic, form, rare, solution]).astype(np.float64)
-        self._compared += 1
+        self._compared.add(likeness)
         self._solutions.add(case.group)
-        self._pairs += len(others)
-        self._sums += likeness.sum(axis=1)
-        self._products += likeness @ likeness.T
 
     def _weight(self) -> float:
-        mean = self._sums / self._pairs
-        covariance = self._products / self._pairs - np.outer(mean, mean)
-        deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-9))
-        correlation = covariance / np.outer(deviation, deviation)
+        correlation = self._compared.table()
         says = np.linalg.solve(
             correlation[:_SOLUTION, :_SOLUTION] + _RIDGE * np.eye(_SOLUTION), correlation[:_SOLUTION, _SOLUTION]
         )
-        if len(self._solutions) < _LEAST:
-            return 0.0
         # Pairs share their cases, and cases share their solutions, so only different solutions count as independent.
         surely = min(says[_FORM], 1.0) - _SURE / np.sqrt(len(self._solutions))
         return float(np.clip(surely / max(says.max(), 1e-9), 0.0, 1.0))

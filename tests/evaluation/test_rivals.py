@@ -13,7 +13,7 @@ from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation import FileTask, Simulated, measure
 from cascade_memory.evaluation.bench.methods import open_memory
-from cascade_memory.evaluation.rivals.known import BM25, RIVALS, ExpRAG, Hybrid, MemRL, is_rival
+from cascade_memory.evaluation.rivals.known import BM25, OTHER_MEMORIES, ExpRAG, Hybrid, MemRL, is_rival
 from cascade_memory.evaluation.rivals.playing import Rival, played
 
 MINE = """
@@ -86,16 +86,16 @@ def test_what_is_no_memory_is_refused_with_a_sentence(mine: Path, name: str, say
         open_memory(name, HashingEmbedder())
 
 
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("name", OTHER_MEMORIES)
 def test_each_known_rival_begins_empty_and_finds_what_it_was_told(name: str):
-    rival = RIVALS[name](HashingEmbedder())
+    rival = OTHER_MEMORIES[name](HashingEmbedder())
     assert list(rival.recall("wash the cup")) == []
     assert told(rival).recall("wash the red cup")[0] == CUP
 
 
-@pytest.mark.parametrize("name", [name for name in RIVALS if name != "ExpRAG"])
+@pytest.mark.parametrize("name", [name for name in OTHER_MEMORIES if name != "ExpRAG"])
 def test_a_failure_is_never_shown(name: str):
-    rival = RIVALS[name](HashingEmbedder())
+    rival = OTHER_MEMORIES[name](HashingEmbedder())
     rival.reward(*CUP[:1], (), "oven", 0.0)
     assert list(rival.recall(CUP[0])) == []
 

@@ -15,8 +15,7 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench import rules
 from cascade_memory.evaluation.bench.names import TUNABLE
 from cascade_memory.evaluation.bench.on_reranker import RERANKED
-from cascade_memory.evaluation.rivals.known import RIVALS as OTHER_MEMORIES
-from cascade_memory.evaluation.rivals.known import is_rival, rival_named
+from cascade_memory.evaluation.rivals.known import OTHER_MEMORIES, is_rival, rival_named
 from cascade_memory.evaluation.rivals.playing import played
 from cascade_memory.memory import Memory
 from cascade_memory.ports import Embedder
@@ -116,9 +115,9 @@ def open_memory(
 ) -> Memory | None:
     """Create the memory of a method, in RAM and with ``learn="inline"``; None if the method has no memory.
 
-    A rival is a class with ``recall`` and ``reward``: one of ``rivals.known.RIVALS``, or "module:Class". ``parameters`` is
-    JSON; ``ranker`` is the folder of a reranker, for the methods of ``RERANKED``. ``case_text`` makes the text by which a case
-    is found; without it, a case is found by its query.
+    A rival is a class with ``recall`` and ``reward``: one of ``rivals.known.OTHER_MEMORIES``, or "module:Class".
+    ``parameters`` is JSON; ``ranker`` is the folder of a reranker, for the methods of ``RERANKED``. ``case_text`` makes the
+    text by which a case is found; without it, a case is found by its query.
 
     >>> from cascade_memory.encoders.hashing import HashingEmbedder
     >>> open_memory("zero-shot", HashingEmbedder()) is None

@@ -1,6 +1,13 @@
-"""Names that the command line offers, in a module of their own: listing them loads neither numpy nor the methods."""
+"""Names that the command line offers or takes, in a module of their own: listing them loads neither numpy nor the methods."""
 
 from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+from cascade_memory.errors import InvalidInput
 
 FILE, SHUFFLED = "file", "shuffled"  # the orders in which a stream can be played
 
@@ -18,3 +25,18 @@ TUNABLE = {
     "Neural-LinUCB": ("alpha",),
     "CASCADE": ("alpha",),
 }
+
+
+def loaded_by_name(name: str, failed: str) -> Any:
+    """Import an object of the user's own, named as "module:name"; an error begins with ``failed``.
+
+    >>> loaded_by_name("json:loads", "no such function")("[1]")
+    [1]
+    """
+    module, _, attribute = name.partition(":")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # as python itself does
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, SyntaxError) as error:
+        raise InvalidInput(f"{failed}: {error}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal
@@ -31,20 +32,11 @@ def query_of(item: Item) -> str:
     return f"Database {item.fields['db_id']}: {item.fields['question']}"
 
 
-class SQLAgent:
-    """REUSE agent, no language model: it adapts the best recalled query to the names and values in the new question.
+class QueryAgent(ABC):
+    """Solves some questions alone, as an LLM answers some without memory; for the others it adapts the first case's query."""
 
-    ``alone`` says which questions it answers without a case, as an LLM answers some without memory. The strength "full" also
-    replaces tables and columns, and keeps the old ones if the database refuses the new query; "map" replaces only values. The
-    agent learns about the right query only through the reward.
-    """
-
-    def __init__(self, task: SQLTask, items: Sequence[Item], *, alone: Sequence[bool], strength: Strength) -> None:
-        self._task, self.items, self._alone, self._strength = task, items, alone, strength
-        self._queries = ReadOnlyQueries()
-        self._databases = {str(item.fields["db_id"]): task.database(item) for item in items}
-        self._schema = lru_cache(maxsize=None)(self._read_schema)
-        self._values = lru_cache(maxsize=10_000)(self._read_values)
+    def __init__(self, items: Sequence[Item], alone: Sequence[bool]) -> None:
+        self.items, self._alone = items, alone
 
     def attempt(self, place: int, cases: Sequence[RecalledCase]) -> Attempt:
         """Attempt a question with the first of the cases."""
@@ -55,6 +47,31 @@ class SQLAgent:
             return Attempt(False, None, steps=0)
         sql = self.adapted(cases[0].query, str(cases[0].solution), item)
         return Attempt(self.is_right(sql, item), sql)
+
+    @abstractmethod
+    def adapted(self, query: str, sql: str, item: Item) -> str:
+        """Adapt a query that answers another question to the question of ``item``."""
+
+    @abstractmethod
+    def is_right(self, sql: str, item: Item) -> bool:
+        """Say whether a query answers a question."""
+
+
+class SQLAgent(QueryAgent):
+    """REUSE agent, no language model: it adapts the best recalled query to the names and values in the new question.
+
+    ``alone`` says which questions it answers without a case, as an LLM answers some without memory. The strength "full" also
+    replaces tables and columns, and keeps the old ones if the database refuses the new query; "map" replaces only values. The
+    agent learns about the right query only through the reward.
+    """
+
+    def __init__(self, task: SQLTask, items: Sequence[Item], *, alone: Sequence[bool], strength: Strength) -> None:
+        super().__init__(items, alone)
+        self._task, self._strength = task, strength
+        self._queries = ReadOnlyQueries()
+        self._databases = {str(item.fields["db_id"]): task.database(item) for item in items}
+        self._schema = lru_cache(maxsize=None)(self._read_schema)
+        self._values = lru_cache(maxsize=10_000)(self._read_values)
 
     def adapted(self, query: str, sql: str, item: Item) -> str:
         """Adapt a query that answers another question to the question of ``item``."""

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import math
-import os
 import re
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from typing import cast
@@ -15,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.errors import InvalidInput
+from cascade_memory.evaluation.bench.names import loaded_by_name
 from cascade_memory.evaluation.rivals.playing import MakeRival, Shown
 from cascade_memory.evaluation.search.bm25 import words_of
 from cascade_memory.ports import Embedder
@@ -184,7 +182,7 @@ class LangGraphStore:
             self._store.put(("cases",), str(self._kept), {"task": task, "solution": solution})
 
 
-RIVALS: dict[str, MakeRival] = {
+OTHER_MEMORIES: dict[str, MakeRival] = {
     "BM25": BM25,
     "BM25 and cosine": Hybrid,
     "MemRL's rule": MemRL,
@@ -194,25 +192,19 @@ RIVALS: dict[str, MakeRival] = {
 
 
 def is_rival(method: str) -> bool:
-    """Say whether a method is a rival: one of ``RIVALS``, or a class of somebody's own, as "module:Class".
+    """Say whether a method is a rival: one of ``OTHER_MEMORIES``, or a class of somebody's own, as "module:Class".
 
     >>> is_rival("BM25"), is_rival("my_memory:Newest"), is_rival("CASCADE")
     (True, True, False)
     """
-    return method in RIVALS or _OWN.fullmatch(method) is not None
+    return method in OTHER_MEMORIES or _OWN.fullmatch(method) is not None
 
 
 def rival_named(method: str) -> MakeRival:
     """Return what makes a rival from an embedder; a class of one's own is imported."""
-    if method in RIVALS:
-        return RIVALS[method]
-    module, _, name = method.partition(":")
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # last, so that nothing else is imported from there by mistake
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, SyntaxError) as error:
-        raise InvalidInput(f"cannot load the memory {method!r}: {error}") from error
+    if method in OTHER_MEMORIES:
+        return OTHER_MEMORIES[method]
+    found = loaded_by_name(method, f"cannot load the memory {method!r}")
     if not callable(found):
         raise InvalidInput(f"{method!r} is no class that takes an embedder")
     return cast("MakeRival", found)

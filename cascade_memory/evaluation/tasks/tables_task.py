@@ -91,9 +91,9 @@ class TablesTask(SQLTask):
             return 0.0
         return float(_comparable(given) == _comparable(wanted))
 
-    def rows(self, item: Item, sql: str) -> Sequence[Row]:
-        """Run a query on the database of a task; a mistake in it raises ``QueryFailed``."""
-        return self._queries.run(self.database(item), sql)
+    def rows(self, item: Item) -> Sequence[Row]:
+        """Return the rows of a task's table."""
+        return self._queries.run(self.database(item), f"SELECT * FROM {_quoted(str(item.fields['table']))}")
 
     def _changed(self, sql: str, item: Item) -> Sequence[Row]:
         return self._queries.after(self.database(item), _for_sqlite(sql), str(item.fields["table"]))
