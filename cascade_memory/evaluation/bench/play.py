@@ -51,7 +51,7 @@ def play(run: Run, folders: Folders, staged: Staging = stage_for, *, told: bool 
         heart = Heartbeat(f"{run.task}, {run.method}, seed {run.seed}", len(stage.queries), on=told)
         steps, spent = _steps(stage, memory, wrong, helped or partial(_played, stage, memory, rewards), heart)
         if memory is not None:
-            _check_nothing_failed(memory, run.method)
+            check_nothing_failed(memory, run.method)
         success, right = [step.attempt.success for step in steps], stage.solutions if stage.recurring else None
         return {
             **asdict(run),
@@ -80,7 +80,7 @@ def play(run: Run, folders: Folders, staged: Staging = stage_for, *, told: bool 
         stage.close()
 
 
-def _check_nothing_failed(memory: Memory, method: str) -> None:
+def check_nothing_failed(memory: Memory, method: str) -> None:
     """Raise an error if the memory failed open: its row would be that of another method, such as plain similarity."""
     health = memory.health()
     if health.failures:

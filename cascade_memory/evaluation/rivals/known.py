@@ -25,11 +25,12 @@ _RATE = 0.1  # MemRL: how far one reward moves Q
 
 
 class _Bank:
-    """Keeps successes, with their vectors and words."""
+    """Keeps successes, with their vectors and words. A case that is dropped keeps its place, with a score below all others."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
         self.cases: list[tuple[str, str]] = []
+        self.dropped: list[bool] = []
         self._vectors: list[NDArray[np.float32]] = []
         self._words: list[Counter[str]] = []
         self._documents: Counter[str] = Counter()
@@ -37,24 +38,45 @@ class _Bank:
     def keep(self, task: str, solution: str) -> None:
         words = Counter(words_of(task))
         self.cases.append((task, solution))
+        self.dropped.append(False)
         self._vectors.append(self._embedder.embed([task])[0])
         self._words.append(words)
         self._documents.update(words.keys())
 
+    def drop(self, task: str, solution: str) -> None:
+        """Drop the newest case with this task and solution, if there is one."""
+        for place in reversed(range(len(self.cases))):
+            if self.cases[place] == (task, solution) and not self.dropped[place]:
+                self.dropped[place] = True
+                self._documents.subtract(self._words[place].keys())
+                return
+
+    def correct(self, task: str, solution: str, reward: float) -> None:
+        """Keep a success that was called a failure, or drop a failure that was called a success."""
+        if reward == 1.0:
+            self.keep(task, solution)
+        else:
+            self.drop(task, solution)
+
+    def best(self, scores: NDArray[np.floating]) -> Shown:
+        place = int(np.argmax(scores))
+        return [] if self.dropped[place] else [self.cases[place]]
+
     def cosines(self, task: str) -> NDArray[np.float32]:
-        return np.stack(self._vectors) @ self._embedder.embed([task])[0]
+        found = np.stack(self._vectors) @ self._embedder.embed([task])[0]
+        return np.where(self.dropped, np.float32(-2.0), found)
 
     def bm25(self, task: str) -> NDArray[np.float64]:
         lengths = np.array([words.total() for words in self._words], np.float64)
         norm = _K1 * (1.0 - _B + _B * lengths / max(float(lengths.mean()), 1.0))
-        scores = np.zeros(len(self._words))
+        scores, cases = np.zeros(len(self._words)), len(self._words) - sum(self.dropped)
         for word in set(words_of(task)):
             known = self._documents[word]
             if known:
-                rarity = math.log(1.0 + (len(self._words) - known + 0.5) / (known + 0.5))
+                rarity = math.log(1.0 + (cases - known + 0.5) / (known + 0.5))
                 counts = np.array([words[word] for words in self._words], np.float64)
                 scores += rarity * counts * (_K1 + 1.0) / (counts + norm)
-        return scores
+        return np.where(self.dropped, -1.0, scores)
 
 
 class BM25:
@@ -65,7 +87,7 @@ class BM25:
 
     def recall(self, task: str) -> Shown:
         """Return the best case by BM25."""
-        return [self._bank.cases[int(np.argmax(self.scores(task)))]] if self._bank.cases else []
+        return self._bank.best(self.scores(task)) if self._bank.cases else []
 
     def scores(self, task: str) -> NDArray[np.float64]:
         """Return a score for each case."""
@@ -76,6 +98,11 @@ class BM25:
         del shown
         if reward == 1.0:
             self._bank.keep(task, solution)
+
+    def correct(self, task: str, shown: Shown, solution: str, reward: float) -> None:
+        """Keep a success after all, or drop a case that was none."""
+        del shown
+        self._bank.correct(task, solution, reward)
 
 
 class Hybrid(BM25):
@@ -109,6 +136,9 @@ class MemRL:
             return []
         cosines = self._bank.cosines(task)
         near = np.argsort(-cosines, kind="stable")[:_NEAREST]
+        near = near[~np.array(self._bank.dropped)[near]]
+        if not len(near):
+            return []
         score = _ALIKE * _standardised(cosines[near]) + (1.0 - _ALIKE) * _standardised(np.array(self._q)[near])
         self._shown[task] = int(near[np.argmax(score)])
         return [self._bank.cases[self._shown[task]]]
@@ -121,6 +151,12 @@ class MemRL:
         if reward == 1.0:
             self._bank.keep(task, solution)
             self._q.append(0.0)
+
+    def correct(self, task: str, shown: Shown, solution: str, reward: float) -> None:
+        """Learn the right reward as one more, since no movement of Q can be taken back; drop a case that was no success."""
+        self.reward(task, shown, solution, reward)
+        if reward != 1.0:
+            self._bank.drop(task, solution)
 
 
 def _standardised(values: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -152,6 +188,14 @@ class ExpRAG:
         self._bank.keep(task, solution)
         self._succeeded.append(reward == 1.0)
 
+    def correct(self, task: str, shown: Shown, solution: str, reward: float) -> None:
+        """Mark the experience anew."""
+        del shown
+        for place in reversed(range(len(self._succeeded))):
+            if self._bank.cases[place] == (task, solution):
+                self._succeeded[place] = reward == 1.0
+                return
+
 
 class LangGraphStore:
     """LangGraph's ``InMemoryStore`` with an index of vectors, as its documentation uses it for examples: nothing is learned."""
@@ -180,6 +224,14 @@ class LangGraphStore:
         if reward == 1.0:
             self._kept += 1
             self._store.put(("cases",), str(self._kept), {"task": task, "solution": solution})
+
+    def correct(self, task: str, shown: Shown, solution: str, reward: float) -> None:
+        """Put a success into the store after all, or delete what was none."""
+        if reward == 1.0:
+            self.reward(task, shown, solution, reward)
+            return
+        for found in self._store.search(("cases",), filter={"task": task, "solution": solution}):
+            self._store.delete(("cases",), found.key)
 
 
 OTHER_MEMORIES: dict[str, MakeRival] = {

@@ -15,7 +15,11 @@ Shown: TypeAlias = Sequence[tuple[str, str]]  # (task, solution) of each case, t
 
 
 class Rival(Protocol):
-    """A memory of tasks: it shows solved tasks for a new one, and hears how that one ended."""
+    """A memory of tasks: it shows solved tasks for a new one, and hears how that one ended.
+
+    A method ``correct`` with the arguments of ``reward`` is optional: it is called if an earlier reward was wrong. Without it,
+    the right reward is told as one more.
+    """
 
     def recall(self, task: str) -> Shown:
         """Return the cases to show for a task, the best first."""
@@ -70,6 +74,7 @@ class Played:
     def __init__(self, rival: Rival) -> None:
         self._rival = rival
         self._open: dict[str, tuple[str, Shown]] = {}
+        self._rewarded: dict[str, bool] = {}  # whether the last reward of an episode said that it was a success
         self._recalls = self._kept = 0
 
     def recall(self, query: str) -> _Recalled:
@@ -80,12 +85,25 @@ class Played:
         self._open[episode] = (query, shown)
         return _Recalled([_case(f"{episode}-{place}", *pair) for place, pair in enumerate(shown)], episode)
 
-    def reward(self, episode_id: str, reward: float, *, solution: Solution | None = None, metadata: object = None) -> None:
-        """Tell the rival how the task ended. A later reward for the same task replaces nothing: it is told as well."""
-        del metadata
+    def reward(
+        self,
+        episode_id: str,
+        reward: float,
+        *,
+        solution: Solution | None = None,
+        metadata: object = None,
+        overwrite: bool = False,
+    ) -> None:
+        """Tell the rival how the task ended; a later reward for the same task is a correction of the first."""
+        del metadata, overwrite
         query, shown = self._open[episode_id]
-        self._kept += float(reward) == 1.0
-        self._rival.reward(query, shown, "" if solution is None else str(solution), float(reward))
+        before, success = self._rewarded.get(episode_id), float(reward) == 1.0
+        if before is success:
+            return
+        self._rewarded[episode_id] = success
+        self._kept += success - bool(before)
+        tell = self._rival.reward if before is None else getattr(self._rival, "correct", self._rival.reward)
+        tell(query, shown, "" if solution is None else str(solution), float(reward))
 
     def add(self, pairs: Iterable[tuple[str, str]], *, progress: bool = False) -> None:
         """Give the rival solved tasks, as if each had just succeeded without a case."""
