@@ -17,7 +17,7 @@ from cascade_memory.evaluation.rivals.playing import Shown
 from cascade_memory.ports import Embedder
 
 _WHO = "agent"  # mem0 wants to know whose memories they are; each instance has a store of its own
-_DOWNLOADING = ("spacy", "fastembed")  # if they are there, mem0 fetches models for them
+_DOWNLOADING = ("spacy", "fastembed")  # if they are there, mem0 fetches models for them; ALFWorld brings the first
 _ON = ("true", "1", "yes")  # how mem0 reads MEM0_TELEMETRY
 # mem0 begins with a client for each, which wants a key. Neither is called: nothing is inferred, and we give the vectors.
 _NOT_CALLED = {"provider": "openai", "config": {"api_key": "not used"}}
@@ -83,8 +83,8 @@ class _Vectors:
 
 def _imported() -> Any:
     """Import mem0 if it will stay off the network; otherwise say what to do."""
-    if there := [name for name in _DOWNLOADING if find_spec(name) is not None]:
-        raise InvalidInput(f"mem0 downloads models for {' and '.join(there)}: play it in an environment without")
+    if (there := [name for name in _DOWNLOADING if find_spec(name) is not None]) and find_spec("mem0") is not None:
+        raise InvalidInput(f"mem0 would download models for {' and '.join(there)}: play it in an environment without")
     if os.environ.get("MEM0_TELEMETRY", "").lower() in _ON:
         raise InvalidInput("MEM0_TELEMETRY asks mem0 to report on this run, and a benchmark sends nothing: set it to False")
     with _at_import():
