@@ -115,7 +115,7 @@ def open_memory(
 ) -> Memory | None:
     """Create the memory of a method, in RAM and with ``learn="inline"``; None if the method has no memory.
 
-    A rival is a class with ``recall`` and ``reward``: one of ``rivals.known.OTHER_MEMORIES``, or "module:Class".
+    A rival is a class with ``recall`` and ``reward``: ``rivals.known`` has some by name, others are "module:Class".
     ``parameters`` is JSON; ``ranker`` is the folder of a reranker, for the methods of ``RERANKED``. ``case_text`` makes the
     text by which a case is found; without it, a case is found by its query.
 

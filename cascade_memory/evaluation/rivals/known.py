@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.names import loaded_by_name
+from cascade_memory.evaluation.rivals.mem0_store import Mem0
 from cascade_memory.evaluation.rivals.playing import MakeRival, Shown
 from cascade_memory.evaluation.search.bm25 import words_of
 from cascade_memory.ports import Embedder
@@ -241,21 +242,24 @@ OTHER_MEMORIES: dict[str, MakeRival] = {
     "ExpRAG": ExpRAG,
     "LangGraph's store": LangGraphStore,
 }
+# These are played if somebody names them, and are in no suite: no extra of ours installs what they need.
+ON_DEMAND: dict[str, MakeRival] = {"mem0's store": Mem0}
+_BY_NAME = {**OTHER_MEMORIES, **ON_DEMAND}
 
 
 def is_rival(method: str) -> bool:
-    """Say whether a method is a rival: one of ``OTHER_MEMORIES``, or a class of somebody's own, as "module:Class".
+    """Say whether a method is a rival: one of ``OTHER_MEMORIES`` or ``ON_DEMAND``, or a class of one's own, as "module:Class".
 
-    >>> is_rival("BM25"), is_rival("my_memory:Newest"), is_rival("CASCADE")
-    (True, True, False)
+    >>> is_rival("BM25"), is_rival("mem0's store"), is_rival("my_memory:Newest"), is_rival("CASCADE")
+    (True, True, True, False)
     """
-    return method in OTHER_MEMORIES or _OWN.fullmatch(method) is not None
+    return method in _BY_NAME or _OWN.fullmatch(method) is not None
 
 
 def rival_named(method: str) -> MakeRival:
     """Return what makes a rival from an embedder; a class of one's own is imported."""
-    if method in OTHER_MEMORIES:
-        return OTHER_MEMORIES[method]
+    if method in _BY_NAME:
+        return _BY_NAME[method]
     found = loaded_by_name(method, f"cannot load the memory {method!r}")
     if not callable(found):
         raise InvalidInput(f"{method!r} is no class that takes an embedder")
