@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rival_names import parameters
 
 from cascade_memory.assembly.owner_lock import OwnerLock
 from cascade_memory.bandit.light import LightPolicy
@@ -59,14 +60,7 @@ def test_a_row_tells_everything(streams, tmp_path):
     assert set(row["versions"]) == {"python", "cascade-memory", "numpy", "chromadb"}
 
 
-@pytest.mark.parametrize(
-    "method",
-    [
-        pytest.param(one, marks=[pytest.mark.slow] if one == "NeuralLogUCB" else [])
-        for one in KNOWN
-        if one not in NEED_A_RERANKER
-    ],
-)
+@pytest.mark.parametrize("method", parameters((one for one in KNOWN if one not in NEED_A_RERANKER), slow=["NeuralLogUCB"]))
 def test_every_method_plays_and_plays_the_same_again(method, streams, tmp_path):
     wanted = [Run("banking77", method, seed=1, limit=40)]
     first, second = (run(wanted, streams, tmp_path / name, progress=False) for name in ("first", "second"))

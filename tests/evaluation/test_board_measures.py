@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from rival_names import parameters
 
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.errors import InvalidInput
@@ -63,22 +64,23 @@ def test_a_run_has_every_column_and_is_the_same_again(two_streams: Folders, meth
     assert row["asked_repaired"] == "111"
 
 
-def test_what_is_learned_on_the_second_stream_can_be_forgetting_on_the_first(two_streams: Folders, monkeypatch):
-    class Last:
-        """Knows its newest success only."""
+class Last:
+    """A memory that knows its newest success only."""
 
-        def __init__(self, embedder: object) -> None:
-            self.cases: list[tuple[str, str]] = []
+    def __init__(self, embedder: object) -> None:
+        del embedder
+        self.cases: list[tuple[str, str]] = []
 
-        def recall(self, task: str):
-            return self.cases[-1:]
+    def recall(self, task: str) -> list[tuple[str, str]]:
+        return self.cases[-1:]
 
-        def reward(self, task: str, shown, solution: str, reward: float) -> None:
-            if reward == 1.0:
-                self.cases.append((task, solution))
+    def reward(self, task: str, shown: object, solution: str, reward: float) -> None:
+        if reward == 1.0:
+            self.cases.append((task, solution))
 
-    monkeypatch.setitem(OTHER_MEMORIES, "BM25", Last)
-    row = play(Run(STREAMS[0], "BM25", 0, solver="reuse"), two_streams)
+
+def test_what_is_learned_on_the_second_stream_can_be_forgetting_on_the_first(two_streams: Folders):
+    row = play(Run(STREAMS[0], f"{__name__}:Last", 0, solver="reuse"), two_streams)
     assert measured(row)["gain"] == 100.0
     assert measured(row)["forgetting"] == 100.0
     assert measured(row)["transfer"] == 0.0
@@ -101,7 +103,7 @@ def test_the_table_has_a_line_for_each_memory_and_the_interval_of_its_orders():
     assert len(line) == len(HEAD)
 
 
-@pytest.mark.parametrize("name", OTHER_MEMORIES)
+@pytest.mark.parametrize("name", parameters(OTHER_MEMORIES))
 def test_a_correction_drops_what_was_no_success_and_keeps_what_was_one(name: str):
     memory = open_memory(name, HashingEmbedder())
     assert isinstance(memory, Played)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rival_names import parameters
 
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.errors import InvalidInput
@@ -86,14 +87,14 @@ def test_what_is_no_memory_is_refused_with_a_sentence(mine: Path, name: str, say
         open_memory(name, HashingEmbedder())
 
 
-@pytest.mark.parametrize("name", OTHER_MEMORIES)
+@pytest.mark.parametrize("name", parameters(OTHER_MEMORIES))
 def test_each_known_rival_begins_empty_and_finds_what_it_was_told(name: str):
     rival = OTHER_MEMORIES[name](HashingEmbedder())
     assert list(rival.recall("wash the cup")) == []
     assert told(rival).recall("wash the red cup")[0] == CUP
 
 
-@pytest.mark.parametrize("name", [name for name in OTHER_MEMORIES if name != "ExpRAG"])
+@pytest.mark.parametrize("name", parameters(name for name in OTHER_MEMORIES if name != "ExpRAG"))
 def test_a_failure_is_never_shown(name: str):
     rival = OTHER_MEMORIES[name](HashingEmbedder())
     rival.reward(*CUP[:1], (), "oven", 0.0)
