@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.cycle.recall import Recalled
-from cascade_memory.domain.records import Change, Unsettled
+from cascade_memory.domain.records import Beside, Change, Unsettled
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.engine.namespace_state import NamespaceState
 from cascade_memory.engine.request import Judgement
+from cascade_memory.errors import InvalidInput
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,6 +35,9 @@ class EnginePart:
 
     follows: bool = False  # whether it gets each line of the ledger's log, by ``apply``
     seq: int = 0  # the last line that it got
+    # Of other packages: the name of a module, and of its function that returns what surrounds the running code, or None. A
+    # recall calls the function if its host has imported the module; the library itself never does.
+    hosts: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, engine: Any) -> None:
         del engine  # for parts that need it
@@ -51,6 +56,19 @@ class EnginePart:
         """
         del state, found, asker, episode_id
         return None
+
+    def beside(self, host: str, around: Any) -> Iterable[Beside]:
+        """Return rows of the capability's tables that are stored with a recall, and belong to its episode.
+
+        ``around`` is what the function of ``hosts`` of the module ``host`` has returned, in the thread and the context in which
+        the recall was asked for. This method may raise: the recall then goes on without the rows.
+        """
+        del host, around
+        return ()
+
+    def episode_of(self, namespace: int, trace_id: object, span_id: object) -> str:
+        """Return the id of the one episode of a trace in a namespace, or say why there is none; ``span_id`` may be None."""
+        raise NotImplementedError
 
     def judged(
         self, judgement: Judgement, episode: Unsettled, solution: Solution | None, *, unseen: bool, teaches_failure: bool
@@ -76,6 +94,22 @@ class EnginePart:
     def left_out(self) -> Mapping[str, int]:
         """Return what it left out since the memory was opened, by reason, for ``health()``."""
         return {}
+
+
+def episode_of(
+    parts: Iterable[EnginePart], namespace: int, episode_id: object, trace_id: object, span_id: object
+) -> str:
+    """Return the id of the episode that a reward names by its trace and not by ``episode_id``; a part that keeps traces finds it.
+
+    >>> episode_of([EnginePart(None)], 1, None, "4bf92f3577b34da6a3ce929d0e0e4736", None)
+    Traceback (most recent call last):
+    cascade_memory.errors.InvalidInput: no episode can be found by trace_id= and span_id= here; pass its episode_id
+    """
+    if episode_id is not None or trace_id is None:
+        raise InvalidInput("name the episode by episode_id=, or by trace_id= (and with it span_id=): one or the other")
+    for part in overriding(parts, "episode_of"):
+        return part.episode_of(namespace, trace_id, span_id)
+    raise InvalidInput("no episode can be found by trace_id= and span_id= here; pass its episode_id")
 
 
 def overriding(parts: Iterable[EnginePart], method: str) -> tuple[EnginePart, ...]:
