@@ -17,7 +17,8 @@ from cascade_memory.domain.signed import Signed
 from cascade_memory.domain.trajectory import Solution
 
 Vector = NDArray[np.float32]
-Beside: TypeAlias = tuple[str, Mapping[str, str]]  # a table of a capability, and a row of it without ``episode`` and ``namespace``
+# The name of a capability's table, and a row of it. The columns ``episode`` and ``namespace`` are added when it is stored.
+Beside: TypeAlias = tuple[str, Mapping[str, str]]
 
 # Why a reward above 0 stored no case: it is below retain_at, has no solution, or retain_from excludes its source. Or why a
 # reward, whatever its value, teaches nothing: its actor has reported too many within an hour.

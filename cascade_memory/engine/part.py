@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,20 @@ class Masked:
     why: Callable[[int], str]
 
 
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A function of another package that says what surrounds the running code, such as a span.
+
+    It is called in each recall if somebody else has imported its module, which this library never does. If it returns the
+    module's object ``nothing`` (without a name: None), nothing surrounds the recall, and no part is asked.
+    """
+
+    name: str
+    module: str
+    current: str  # the name of the function
+    nothing: str = ""
+
+
 class EnginePart:
     """The base of a capability's class ``PART``, made once for each engine; each method may be left as it is.
 
@@ -35,9 +48,7 @@ class EnginePart:
 
     follows: bool = False  # whether it gets each line of the ledger's log, by ``apply``
     seq: int = 0  # the last line that it got
-    # Of other packages: the name of a module, and of its function that returns what surrounds the running code, or None. A
-    # recall calls the function if its host has imported the module; the library itself never does.
-    hosts: Mapping[str, str] = MappingProxyType({})
+    hosts: Sequence[Host] = ()  # which it asks what surrounds a recall
 
     def __init__(self, engine: Any) -> None:
         del engine  # for parts that need it
@@ -57,11 +68,11 @@ class EnginePart:
         del state, found, asker, episode_id
         return None
 
-    def beside(self, host: str, around: Any) -> Iterable[Beside]:
+    def beside(self, host: Host, around: Any) -> Iterable[Beside]:
         """Return rows of the capability's tables that are stored with a recall, and belong to its episode.
 
-        ``around`` is what the function of ``hosts`` of the module ``host`` has returned, in the thread and the context in which
-        the recall was asked for. This method may raise: the recall then goes on without the rows.
+        ``around`` is what surrounds the recall, as the host has said on the caller's thread. If this method raises, the recall
+        goes on without the rows.
         """
         del host, around
         return ()
@@ -96,10 +107,8 @@ class EnginePart:
         return {}
 
 
-def episode_of(
-    parts: Iterable[EnginePart], namespace: int, episode_id: object, trace_id: object, span_id: object
-) -> str:
-    """Return the id of the episode that a reward names by its trace and not by ``episode_id``; a part that keeps traces finds it.
+def episode_of(parts: Iterable[EnginePart], namespace: int, episode_id: object, trace_id: object, span_id: object) -> str:
+    """Return the id of the episode that a reward names by a trace; ``episode_id`` must be None then.
 
     >>> episode_of([EnginePart(None)], 1, None, "4bf92f3577b34da6a3ce929d0e0e4736", None)
     Traceback (most recent call last):

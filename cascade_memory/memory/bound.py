@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,7 +28,6 @@ from cascade_memory.domain.validation import check_callable, check_duration, che
 from cascade_memory.domain.waiting import Flag, patience
 from cascade_memory.engine.door import Incoming
 from cascade_memory.engine.engine import Engine
-from cascade_memory.engine.part import EnginePart
 from cascade_memory.engine.request import Judgement, RecallRequest
 from cascade_memory.engine.undecided import failed_recall
 from cascade_memory.errors import (
@@ -218,9 +217,15 @@ class Bound:
 
     def _found(self, request: RecallRequest) -> Recall:
         """Return what the engine finds or, if the memory fails, a recall without cases that names the error."""
-        hosts = () if request.search else [one for one in self._engine.hosts if one[1] in sys.modules]
-        if hosts:
-            request = dataclasses.replace(request, beside=self._beside(hosts))
+        beside: list[Beside] = []
+        for part, host in () if request.search else self._engine.hosts:
+            try:
+                current = getattr(module := sys.modules.get(host.module), host.current, None)
+                if current is not None and (around := current()) is not getattr(module, host.nothing, None):
+                    beside += part.beside(host, around)
+            except Exception as error:  # noqa: BLE001 - the recall goes on without
+                self._note_failure("trace", error)
+        request = dataclasses.replace(request, beside=beside) if beside else request
         try:
             found = self._engine.recall(request) if request.unclean is None else self._failed(request.unclean, request)
         except _MISUSE as error:
@@ -233,18 +238,6 @@ class Bound:
             request.record.keep_for(found.episode_id)
         if found.error is None and self._tickets is not None and not request.search:
             found = self._with_ticket(found, self._tickets, named=request.episode_id is not None)
-        return found
-
-    def _beside(self, hosts: Iterable[tuple[EnginePart, str, str]]) -> list[Beside]:
-        """Return what capabilities store with a recall because of what surrounds it; a failure is only counted."""
-        found: list[Beside] = []
-        for part, host, name in hosts:
-            try:
-                current = getattr(sys.modules.get(host), name, None)  # None while another thread imports the module
-                around = None if current is None else current()
-                found += () if around is None else part.beside(host, around)
-            except Exception as error:  # noqa: BLE001 - the recall goes on without it
-                self._note_failure("trace", error)
         return found
 
     def _failed(self, error: Exception, request: RecallRequest) -> Recall:

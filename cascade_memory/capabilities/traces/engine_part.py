@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from types import MappingProxyType
 from typing import Any, Protocol
 
 from cascade_memory.capabilities.traces.ids import span_id_of, trace_id_of
 from cascade_memory.capabilities.traces.lookup import the_episode
 from cascade_memory.capabilities.traces.tables import SPAN
 from cascade_memory.domain.records import Beside
-from cascade_memory.engine.part import EnginePart
+from cascade_memory.engine.part import EnginePart, Host
 from cascade_memory.engine.parts import Parts
 
 
@@ -23,17 +22,20 @@ class HasParts(Protocol):
 class Noting(EnginePart):
     """Notes the ids of what surrounds a recall. Langfuse's traces are OpenTelemetry's, with the same ids."""
 
-    hosts = MappingProxyType({"opentelemetry.trace": "get_current_span", "langsmith.run_helpers": "get_current_run_tree"})
+    hosts = (
+        Host("opentelemetry", "opentelemetry.trace", "get_current_span", nothing="INVALID_SPAN"),
+        Host("langsmith", "langsmith.run_helpers", "get_current_run_tree"),
+    )
 
     def __init__(self, engine: HasParts) -> None:
         self._engine = engine
 
-    def beside(self, host: str, around: Any) -> Iterable[Beside]:
-        """Return the row of a span or a run; none for the span that stands for no span."""
-        if host.startswith("langsmith"):
-            return (_row("langsmith", str(around.trace_id), str(around.id)),)
+    def beside(self, host: Host, around: Any) -> Iterable[Beside]:
+        """Return the row of a span or a run; none for a span whose ids are not valid."""
+        if host.name == "langsmith":
+            return (_row(host, str(around.trace_id), str(around.id)),)
         now = around.get_span_context()
-        return (_row("opentelemetry", f"{now.trace_id:032x}", f"{now.span_id:016x}"),) if now.is_valid else ()
+        return (_row(host, f"{now.trace_id:032x}", f"{now.span_id:016x}"),) if now.is_valid else ()
 
     def episode_of(self, namespace: int, trace_id: object, span_id: object) -> str:
         """Return the id of the episode that a verdict on a trace, or on a span of it, is about."""
@@ -42,8 +44,8 @@ class Noting(EnginePart):
             return the_episode(tx, namespace, trace, span)
 
 
-def _row(host: str, trace_id: str, span_id: str) -> Beside:
-    return SPAN.name, {"host": host, "trace_id": trace_id_of(trace_id), "span_id": span_id_of(span_id)}
+def _row(host: Host, trace_id: str, span_id: str) -> Beside:
+    return SPAN.name, {"host": host.name, "trace_id": trace_id_of(trace_id), "span_id": span_id_of(span_id)}
 
 
 PART = Noting

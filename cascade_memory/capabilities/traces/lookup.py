@@ -48,6 +48,6 @@ def the_episode(tx: Connection, namespace: int, trace: str, span: str | None) ->
     more = f" and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
     asked = "" if span is None else f", and not one of them alone has recalled in the span {span}"
     raise InvalidInput(
-        f"the trace {trace} has {len(found):,} episodes{asked}: pass the span_id= in which one has recalled, or its episode_id: "
-        f"{named}{more}"
+        f"the trace {trace} has {len(found):,} episodes{asked}: pass the span_id= in which one of them has recalled, or its "
+        f"episode_id: {named}{more}"
     )
