@@ -5,7 +5,7 @@ Each folder contains the modules that it needs from this list:
 - ``tables``: ``TABLES``, the tables that the capability adds to the ledger, and ``OBSERVER``, whose methods the ledger calls
   inside a transaction when an outcome counts or no longer counts, cases are gone, or an episode is about to be deleted.
 - ``engine_part``: ``PART``, an ``EnginePart``: what the capability does in the engine. It follows the log, holds candidates
-  back, adds to what a judgement stores, and works where learning happens.
+  back, stores rows with a recall, adds to what a judgement stores, and works where learning happens.
 - ``verbs``: the class behind ``memory.<name>``, a ``Capable`` (if it has tables) named like the folder: ``Notes`` in ``notes``.
 - ``commands``: ``add(groups)``, which declares the capability's group of the command ``cascade-memory``.
 - ``pages``: ``PAGES``, ``TABS`` and ``ACTS`` of the inspector; their templates are in the folder ``templates`` beside it.
@@ -25,12 +25,14 @@ from typing import TYPE_CHECKING, Any
 CAPABILITIES: tuple[str, ...] = (
     "review",
     "sources",
+    "traces",
     "warnings",
 )
 
 if TYPE_CHECKING:
     from cascade_memory.capabilities.review.verbs import Review
     from cascade_memory.capabilities.sources.verbs import Sources
+    from cascade_memory.capabilities.traces.verbs import Traces
     from cascade_memory.capabilities.warnings.verbs import Warnings
 
     class Nouns:
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
         review: Review
         sources: Sources
+        traces: Traces
         warnings: Warnings
 
 

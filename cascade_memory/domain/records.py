@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Literal, TypeAlias
@@ -17,6 +17,8 @@ from cascade_memory.domain.signed import Signed
 from cascade_memory.domain.trajectory import Solution
 
 Vector = NDArray[np.float32]
+# The name of a capability's table, and a row of it. The columns ``episode`` and ``namespace`` are added when it is stored.
+Beside: TypeAlias = tuple[str, Mapping[str, str]]
 
 # Why a reward above 0 stored no case: it is below retain_at, has no solution, or retain_from excludes its source. Or why a
 # reward, whatever its value, teaches nothing: its actor has reported too many within an hour.
@@ -76,6 +78,7 @@ class RecallRecord:
     opens_episode: bool = False  # the recall begins a new episode, whose id nobody else knows yet
     actor: str | None = None  # who asked; of a new episode
     channel: str | None = None
+    beside: Sequence[Beside] = ()  # what capabilities store with the episode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

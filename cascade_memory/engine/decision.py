@@ -302,6 +302,7 @@ def _row(chosen: _Chosen, recall_id: str, *, with_features: bool) -> RecallRecor
         opens_episode=request.episode_id is None,
         actor=request.actor,
         channel=request.channel,
+        beside=request.beside,
     )
 
 

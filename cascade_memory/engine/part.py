@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.cycle.recall import Recalled
-from cascade_memory.domain.records import Change, Unsettled
+from cascade_memory.domain.records import Beside, Change, Unsettled
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.engine.namespace_state import NamespaceState
 from cascade_memory.engine.request import Judgement
+from cascade_memory.errors import InvalidInput
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,6 +23,20 @@ class Masked:
 
     held: NDArray[np.bool_]
     why: Callable[[int], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A function of another package that says what surrounds the running code, such as a span.
+
+    It is called in each recall if somebody else has imported its module, which this library never does. If it returns the
+    module's object ``nothing`` (without a name: None), nothing surrounds the recall, and no part is asked.
+    """
+
+    name: str
+    module: str
+    current: str  # the name of the function
+    nothing: str = ""
 
 
 class EnginePart:
@@ -33,6 +48,7 @@ class EnginePart:
 
     follows: bool = False  # whether it gets each line of the ledger's log, by ``apply``
     seq: int = 0  # the last line that it got
+    hosts: Sequence[Host] = ()  # which it asks what surrounds a recall
 
     def __init__(self, engine: Any) -> None:
         del engine  # for parts that need it
@@ -51,6 +67,19 @@ class EnginePart:
         """
         del state, found, asker, episode_id
         return None
+
+    def beside(self, host: Host, around: Any) -> Iterable[Beside]:
+        """Return rows of the capability's tables that are stored with a recall, and belong to its episode.
+
+        ``around`` is what surrounds the recall, as the host has said on the caller's thread. If this method raises, the recall
+        goes on without the rows.
+        """
+        del host, around
+        return ()
+
+    def episode_of(self, namespace: int, trace_id: object, span_id: object) -> str:
+        """Return the id of the one episode of a trace in a namespace, or say why there is none; ``span_id`` may be None."""
+        raise NotImplementedError
 
     def judged(
         self, judgement: Judgement, episode: Unsettled, solution: Solution | None, *, unseen: bool, teaches_failure: bool
@@ -76,6 +105,20 @@ class EnginePart:
     def left_out(self) -> Mapping[str, int]:
         """Return what it left out since the memory was opened, by reason, for ``health()``."""
         return {}
+
+
+def episode_of(parts: Iterable[EnginePart], namespace: int, episode_id: object, trace_id: object, span_id: object) -> str:
+    """Return the id of the episode that a reward names by a trace; ``episode_id`` must be None then.
+
+    >>> episode_of([EnginePart(None)], 1, None, "4bf92f3577b34da6a3ce929d0e0e4736", None)
+    Traceback (most recent call last):
+    cascade_memory.errors.InvalidInput: no episode can be found by trace_id= and span_id= here; pass its episode_id
+    """
+    if episode_id is not None or trace_id is None:
+        raise InvalidInput("name the episode by episode_id=, or by trace_id= (and with it span_id=): one or the other")
+    for part in overriding(parts, "episode_of"):
+        return part.episode_of(namespace, trace_id, span_id)
+    raise InvalidInput("no episode can be found by trace_id= and span_id= here; pass its episode_id")
 
 
 def overriding(parts: Iterable[EnginePart], method: str) -> tuple[EnginePart, ...]:

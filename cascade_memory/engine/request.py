@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cascade_memory.cycle.reuse import Template
@@ -12,7 +12,7 @@ from cascade_memory.domain.case import CaseText
 from cascade_memory.domain.cost import Spent
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.recall import Recall, Rewardable
-from cascade_memory.domain.records import RecallRecord, Settled, Unkept
+from cascade_memory.domain.records import Beside, RecallRecord, Settled, Unkept
 from cascade_memory.domain.signed import Signed
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.engine.door import Incoming
@@ -40,6 +40,7 @@ class RecallRequest:
     unclean: Exception | None = None  # redact= failed on it, so nobody may see it: the recall fails
     light: bool = False  # it takes the database a moment, whatever is stored: no filter, and few metadata to index
     memory: Callable[[], Rewardable | None] | None = None  # which the recall can be rewarded with; a weak reference
+    beside: Sequence[Beside] = ()  # what capabilities store with it
 
     def line(self, recall: Recall, considered: int, spent: Spent) -> str:
         """Say for the log what the recall did, and quote no text; ``considered`` is the number of candidates."""

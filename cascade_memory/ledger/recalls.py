@@ -59,6 +59,10 @@ def recorded(connection: Connection, entry: RecallRecord) -> Any:
         episode = first_query = None
     else:
         episode, first_query = _episode(connection, entry)
+    for table, row in entry.beside if episode is not None else ():
+        values = {**row, "episode": episode, "namespace": entry.namespace}
+        names, marks = ", ".join(values), ", ".join("?" * len(values))
+        connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks}) ON CONFLICT DO NOTHING", list(values.values()))
     query = None if first_query == entry.query else entry.query
     (key,) = connection.execute(
         """INSERT INTO recall (id, episode, namespace, query, kind, k, at, policy, policy_version, encoder, shown,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import weakref
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -17,7 +18,7 @@ from cascade_memory.domain.case import Case, task_alone
 from cascade_memory.domain.episode import TRUSTED_SOURCES, Episode, check_sources
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.recall import Recall
-from cascade_memory.domain.records import RecallRecord, Unkept
+from cascade_memory.domain.records import Beside, RecallRecord, Unkept
 from cascade_memory.domain.reward_channel import cap_of, check_caps
 from cascade_memory.domain.signed import Signed
 from cascade_memory.domain.tickets import Tickets, check_tickets, ticket_of
@@ -216,6 +217,15 @@ class Bound:
 
     def _found(self, request: RecallRequest) -> Recall:
         """Return what the engine finds or, if the memory fails, a recall without cases that names the error."""
+        beside: list[Beside] = []
+        for part, host in () if request.search else self._engine.hosts:
+            try:
+                current = getattr(module := sys.modules.get(host.module), host.current, None)
+                if current is not None and (around := current()) is not getattr(module, host.nothing, None):
+                    beside += part.beside(host, around)
+            except Exception as error:  # noqa: BLE001 - the recall goes on without
+                self._note_failure("trace", error)
+        request = dataclasses.replace(request, beside=beside) if beside else request
         try:
             found = self._engine.recall(request) if request.unclean is None else self._failed(request.unclean, request)
         except _MISUSE as error:

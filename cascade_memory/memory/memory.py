@@ -20,6 +20,7 @@ from cascade_memory.domain.trajectory import Solution, Step
 from cascade_memory.domain.trust import check_channel
 from cascade_memory.domain.validation import check_id, check_namespace, check_reward
 from cascade_memory.engine.door import Incoming
+from cascade_memory.engine.part import episode_of
 from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.memory.bound import Bound, stored_at, warned
 from cascade_memory.memory.ending import Ending
@@ -159,8 +160,8 @@ class Memory(Bound, Nouns):
 
     def reward(
         self,
-        episode_id: str,
-        value: float | bool,
+        episode_id: str | None = None,
+        value: float | bool | None = None,
         *,
         solution: Solution | Sequence[Any] | None = None,
         source: str = "host",
@@ -168,6 +169,8 @@ class Memory(Bound, Nouns):
         overwrite: bool = False,
         confirms: str | None = None,
         ticket: str | None = None,
+        trace_id: str | None = None,
+        span_id: str | None = None,
     ) -> str | None:
         """Report how an episode ended: at any time, in any order, from any process. It is on disk when this method returns.
 
@@ -188,8 +191,12 @@ class Memory(Bound, Nouns):
                 since.
             ticket: The ``ticket`` of the episode's recall. A memory with ``Trust(tickets=True)`` refuses rewards from users and
                 agents without it (``TicketRefused``). It can be redeemed once.
+            trace_id: In place of ``episode_id``: the id of the OpenTelemetry, Langfuse or LangSmith trace around the recall.
+            span_id: If the trace has several episodes: the span or run that the recall was made in.
         """
         engine = self._open()
+        if trace_id is not None or span_id is not None:
+            episode_id = episode_of(self._caught_up().capable, self._namespace_id(), episode_id, trace_id, span_id)
         episode_id = check_id(episode_id, "episode_id")
         number = check_reward(value)
         record, source = engine.parts.door.record(episode_id), check_source(source)
@@ -226,8 +233,8 @@ class Memory(Bound, Nouns):
 
     async def areward(
         self,
-        episode_id: str,
-        value: float | bool,
+        episode_id: str | None = None,
+        value: float | bool | None = None,
         *,
         solution: Solution | Sequence[Step] | None = None,
         source: str = "host",
@@ -235,6 +242,8 @@ class Memory(Bound, Nouns):
         overwrite: bool = False,
         confirms: str | None = None,
         ticket: str | None = None,
+        trace_id: str | None = None,
+        span_id: str | None = None,
     ) -> str | None:
         """Do what ``reward`` does without blocking the event loop."""
         return await in_reward_thread(
@@ -248,6 +257,8 @@ class Memory(Bound, Nouns):
                 overwrite=overwrite,
                 confirms=confirms,
                 ticket=ticket,
+                trace_id=trace_id,
+                span_id=span_id,
             )
         )
 
