@@ -24,12 +24,14 @@ from typing import TYPE_CHECKING, Any
 # In this order they hear of a transaction, and people see their commands and pages.
 CAPABILITIES: tuple[str, ...] = (
     "review",
+    "otel",
     "sources",
     "traces",
     "warnings",
 )
 
 if TYPE_CHECKING:
+    from cascade_memory.capabilities.otel.verbs import Otel
     from cascade_memory.capabilities.review.verbs import Review
     from cascade_memory.capabilities.sources.verbs import Sources
     from cascade_memory.capabilities.traces.verbs import Traces
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     class Nouns:
         """What type checkers see at ``memory.<name>``: a line for each capability."""
 
+        otel: Otel
         review: Review
         sources: Sources
         traces: Traces

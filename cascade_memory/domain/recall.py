@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -26,7 +27,8 @@ class RecalledCase:
     """A case that was chosen, with the ranker's predictions for it.
 
     ``utility`` is the predicted success if this case is shown (nan if the ranker does not predict it), ``uncertainty`` says how
-    unsure the ranker is about the case, and the cases are ordered by ``score``. ``trust`` is the level of its source.
+    unsure the ranker is about the case, and the cases are ordered by ``score``. ``propensity`` is the probability of choosing
+    this case, and ``trust`` the level of its source.
     """
 
     id: str
@@ -38,6 +40,7 @@ class RecalledCase:
     uncertainty: float
     score: float
     trust: int = 3
+    propensity: float = field(default=math.nan, repr=False)
 
     def entry(self) -> Entry:
         """Say how the case looks in a notebook."""

@@ -247,6 +247,7 @@ class Decider:
                 uncertainty=float(choice.uncertainty[i]),
                 score=float(choice.score[i]),
                 trust=case.trust,
+                propensity=float(choice.propensity[i]),
             )
             for i, key in zip(choice.chosen.tolist(), keys, strict=True)
             if (case := stored.get(key)) is not None  # if it is None, another process has just forgotten the case

@@ -81,6 +81,13 @@ class EnginePart:
         """Return the id of the one episode of a trace in a namespace, or say why there is none; ``span_id`` may be None."""
         raise NotImplementedError
 
+    def heard(self, verb: str, began: int, asked: Any, found: Any) -> None:
+        """Hear what the memory has done: "recall", "reward", "add" or "forget".
+
+        It is called on the caller's thread if the part is one of the engine's ``listeners``. ``began`` is the time in
+        nanoseconds since 1970, ``asked`` the request, and ``found`` what came of it.
+        """
+
     def judged(
         self, judgement: Judgement, episode: Unsettled, solution: Solution | None, *, unseen: bool, teaches_failure: bool
     ) -> Mapping[str, Any]:

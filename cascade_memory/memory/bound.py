@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+import time
 import weakref
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -226,6 +227,8 @@ class Bound:
             except Exception as error:  # noqa: BLE001 - the recall goes on without
                 self._note_failure("trace", error)
         request = dataclasses.replace(request, beside=beside) if beside else request
+        listeners = self._engine.listeners
+        began = time.time_ns() if listeners else 0
         try:
             found = self._engine.recall(request) if request.unclean is None else self._failed(request.unclean, request)
         except _MISUSE as error:
@@ -238,6 +241,8 @@ class Bound:
             request.record.keep_for(found.episode_id)
         if found.error is None and self._tickets is not None and not request.search:
             found = self._with_ticket(found, self._tickets, named=request.episode_id is not None)
+        for part in listeners:
+            part.heard("recall", began, request, found)
         return found
 
     def _failed(self, error: Exception, request: RecallRequest) -> Recall:
@@ -311,7 +316,10 @@ class Bound:
             opens=opens,
             cap=None if by.actor is None or by_hand else cap_of(self._caps, source, by.channel),
         )
+        began = time.time_ns() if engine.listeners else 0
         settled = engine.reward(judgement)
+        for part in engine.listeners:
+            part.heard("reward", began, judgement, settled)
         if settled.changed and settled.case_id is None and not settled.capped:
             self._warn_unkept(judgement.unkept or "solution", value)
         return settled.case_id

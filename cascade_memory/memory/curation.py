@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -66,7 +67,7 @@ def add(
     by: ByWhom,
 ) -> list[str]:
     """Embed all cases, then store either all of them or none. Return their ids."""
-    namespace_id = engine.namespace_state(namespace).namespace_id
+    began, namespace_id = time.time_ns(), engine.namespace_state(namespace).namespace_id
     new: list[NewCase] = []
     batches = range(0, len(cases), _BATCH)
     for start in progress_bar(batches, "adding cases", show=progress if len(batches) > 1 else False):
@@ -94,6 +95,8 @@ def add(
 
     ids = in_namespace(engine, namespace, write)
     engine.learn_soon()
+    for part in engine.listeners:
+        part.heard("add", began, (namespace, new), ids)
     return ids
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
@@ -405,8 +406,9 @@ class Memory(Bound, Nouns):
         from cascade_memory.memory import curation
 
         name, wanted = self._namespace, Wanted.of(by_actor, by_channel, since, until)
-        return curation.forget(
-            self._open(),
+        began, engine = time.time_ns(), self._open()
+        receipt = curation.forget(
+            engine,
             case_ids,
             where=where,
             episode_id=episode_id,
@@ -417,6 +419,9 @@ class Memory(Bound, Nouns):
             by=self._who(),
             source=curation.OfSource(wanted, lambda: self.review.counting_again(wanted, name)) if wanted else None,
         )
+        for part in () if dry_run else engine.listeners:
+            part.heard("forget", began, (name, case_ids), receipt)
+        return receipt
 
     def __len__(self) -> int:
         """Return the number of cases in the memory's own namespace."""
