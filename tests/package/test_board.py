@@ -10,9 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cascade_memory.evaluation.bench.summary import interval
+from cascade_memory.evaluation.rivals import measures
+
 ROOT = Path(__file__).parents[2]
 STREAMS = ("llb-db", "bfcl", "bfcl-twins")
 CALLED = {"the most similar case": "similarity", "no memory": "zero-shot"}
+OTHERS = ("similarity", "BM25", "CASCADE untrained")
 T_OF_FIVE = 2.776  # Student's t for a 95 % interval over five orders
 
 
@@ -27,10 +31,10 @@ def rates() -> dict[tuple[str, str], np.ndarray]:
     return {of: np.array([by_seed[seed] for seed in range(5)]) for of, by_seed in found.items()}
 
 
-def table() -> dict[str, list[str]]:
+def table(columns: int = len(STREAMS)) -> dict[str, list[str]]:
     page = (ROOT / "docs" / "board.md").read_text()
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| ")]
-    return {cells[0]: cells[1:] for cells in rows if cells[0] != "memory"}
+    return {cells[0]: cells[1:] for cells in rows if cells[0] != "memory" and len(cells) == columns + 1}
 
 
 def difference(rates: dict[tuple[str, str], np.ndarray], method: str, other: str, stream: str) -> str:
@@ -67,3 +71,29 @@ def test_the_sentences_say_what_the_rows_say(rates: dict[tuple[str, str], np.nda
             method,
             other,
         )
+
+
+def test_the_table_of_measures_says_what_its_rows_say():
+    with gzip.open(ROOT / "examples" / "benchmarks" / "board_measures.jsonl.gz", "rt") as lines:
+        rows = [json.loads(line) for line in lines]
+    found = {cells[0]: cells[1:] for cells in measures.table(rows)}
+    shown = {CALLED.get(name, name): cells for name, cells in table(len(measures.HEAD) - 1).items()}
+    assert shown == found
+    assert all({row["seed"] for row in rows if row["method"] == method} == set(range(5)) for method in found)
+    gains = [float(cells[1].partition(" ")[0]) for cells in shown.values()]
+    assert gains == sorted(gains, reverse=True)
+
+
+def test_the_sentences_on_measures_say_what_the_rows_say():
+    with gzip.open(ROOT / "examples" / "benchmarks" / "board_measures.jsonl.gz", "rt") as lines:
+        rows = [json.loads(line) for line in lines]
+    by = {(row["method"], row["seed"]): measures.measured(row) for row in rows}
+    page = " ".join((ROOT / "docs" / "board.md").read_text().split())
+    always = "CASCADE, always a case"
+    gain = [(always, other, [by[always, seed]["gain"] - by[other, seed]["gain"] for seed in range(5)]) for other in OTHERS]
+    undone = [by[always, seed]["wrong rewards"] - by[always, seed]["repaired"] for seed in range(5)]
+    for ours, other, values in [*gain, (always, "its wrong rewards", undone)]:
+        mean, half = interval(values)
+        assert f"{mean:.1f} ± {half:.1f}" in page, (ours, other)
+    n = {len(row["success"]) for row in rows}, {len(row["asked"]) for row in rows}
+    assert n == ({375}, {125})
