@@ -1,0 +1,111 @@
+"""What all collectors do with what they have read: leave out what does not fit, and find out what was withdrawn."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TypeVar
+
+from cascade_memory.capabilities.scores.asking import Platform
+from cascade_memory.capabilities.scores.fields import Fields, Unfit, listed
+from cascade_memory.capabilities.scores.score import Score
+from cascade_memory.errors import PlatformFailed
+from cascade_memory.redaction.saying import log_of
+
+LAG = 900.0  # seconds: a platform may show a score only so long after it was given, and its clock may be wrong
+_SUSPICIOUS = 5  # known scores, none of which is there any more: the key is rather one of another project
+_log = log_of(__name__)
+_T = TypeVar("_T")
+
+
+def scores(rows: Iterable[Fields], score_of: Callable[[Fields], Score | None]) -> Iterator[Score]:
+    """Yield the score of each row, once. A row whose texts cannot be used is left out, and the log says so.
+
+    >>> rows = [Fields("Phoenix", {"id": "7"}), Fields("Phoenix", {"id": "7"})]
+    >>> made = lambda row: Score(platform="phoenix", id=row.id("id"), name="correct", value=1.0, judge="human", at=1.7e9)
+    >>> len(list(scores(rows, made)))
+    1
+    """
+    latest: dict[str, float] = {}
+    for row in rows:
+        try:
+            one = score_of(row)
+        except Unfit as why:
+            _log.warning("a score was left out: %s", why)
+            continue
+        if one is not None and one.at > latest.get(one.id, -1.0):
+            latest[one.id] = one.at
+            yield one
+
+
+def with_withdrawn(known: Sequence[Score], read: Iterable[Score], platform: str) -> Iterator[Score]:
+    """Yield the scores that were read; then each known one that was not among them, with ``deleted=True``.
+
+    ``read`` must be complete: whatever the platform has of ``known`` is in it. If reading it raises, nothing is withdrawn.
+    A score younger than ``LAG`` counts as withdrawn only later, since the platform may not show it yet.
+
+    >>> one = Score(platform="phoenix", id="7", name="correct", value=1.0, judge="human", at=1.7e9, trace_id="4bf9")
+    >>> [score.deleted for score in with_withdrawn([one], [], "Phoenix")]
+    [True]
+    """
+    began, seen = time.time(), set[str]()
+    for one in read:
+        seen.add(one.id)
+        yield one
+    missing = [one for one in known if one.id not in seen and not one.deleted]
+    if len(missing) >= _SUSPICIOUS and not any(one.id in seen for one in known):
+        raise PlatformFailed(
+            f"{platform}: not one of {len(missing):,} scores that were read before is there any more; nothing was withdrawn, "
+            "because the key may now be one of another project or workspace"
+        )
+    for one in missing:
+        if one.at < began - LAG:
+            yield dataclasses.replace(one, deleted=True, at=began)
+
+
+def by_cursor(platform: Platform, path: str, cursor_of: Callable[[Fields], str | None], **asked: object) -> Iterator[Fields]:
+    """Yield the items of all pages: each page is an object with a list ``data``, and has the cursor of the next one.
+
+    >>> list(by_cursor(Platform("Phoenix", "http://localhost:6006", headers={}, keys=""), "/v1", str))  # doctest: +SKIP
+    []
+    """
+    seen: set[str] = set()
+    cursor: str | None = None
+    while True:
+        page = Fields(platform.name, platform.get(path, cursor=cursor, **asked))
+        yield from page.items("data")
+        cursor = cursor_of(page)
+        if cursor is None:
+            return
+        if cursor in seen:
+            raise platform.failed(f"it gives the same cursor for two pages of {path}, so they have no end")
+        seen.add(cursor)
+
+
+def by_offset(platform: Platform, path: str, size: int, **asked: object) -> Iterator[Fields]:
+    """Yield the items of all pages: each page is a list, and the next one begins after so many items.
+
+    >>> list(by_offset(Platform("LangSmith", "http://localhost", headers={}, keys=""), "/feedback", 100))  # doctest: +SKIP
+    []
+    """
+    offset, before = 0, set[str]()
+    while True:
+        page = listed(platform.name, platform.get(path, limit=size, offset=offset, **asked), path.strip("/"))
+        yield from page
+        here = {str(row.raw("id")) for row in page}
+        if len(page) < size or here <= before:  # asked for some values, LangSmith ignores the offset
+            return
+        offset, before = offset + len(page), here
+
+
+def batches(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
+    """Split items into lists of at most this size.
+
+    >>> list(batches("abc", 2))
+    [['a', 'b'], ['c']]
+    """
+    rest = iter(items)
+    while batch := list(islice(rest, size)):
+        yield batch
