@@ -8,6 +8,7 @@ Each folder contains the modules that it needs from this list:
   back, stores rows with a recall, adds to what a judgement stores, and works where learning happens.
 - ``verbs``: the class behind ``memory.<name>``, a ``Capable`` (if it has tables) named like the folder: ``Notes`` in ``notes``.
 - ``commands``: ``add(groups)``, which declares the capability's group of the command ``cascade-memory``.
+- ``routes``: ``routes(memory)``, the ASGI applications that the MCP server on HTTP answers with beside MCP, by their paths.
 - ``pages``: ``PAGES``, ``TABS`` and ``ACTS`` of the inspector; their templates are in the folder ``templates`` beside it.
 
 ``tables`` is imported with the ledger, so it may import only what the ledger may; the others are imported when they are used.

@@ -54,7 +54,7 @@ def with_withdrawn(known: Sequence[Score], read: Iterable[Score], platform: str)
     for one in read:
         seen.add(one.id)
         yield one
-    missing = [one for one in known if one.id not in seen and not one.deleted]
+    missing = [one for one in known if one.id not in seen and (one.span_id or one.trace_id) and not one.deleted]
     if len(missing) >= _SUSPICIOUS and not any(one.id in seen for one in known):
         raise PlatformFailed(
             f"{platform}: not one of {len(missing):,} scores that were read before is there any more; nothing was withdrawn, "

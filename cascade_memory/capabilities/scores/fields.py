@@ -64,10 +64,12 @@ class Fields:
         found = self._found.get(name)
         if isinstance(found, bool) or found is None:
             return found
-        if isinstance(found, dict):
+        if isinstance(found, Mapping):
             return None
         if (number := exact(found)) is not None:
             return self._number(name, number)
+        if not isinstance(found, str):
+            raise self._wrong(name, "a number, true or false, or a text", found)
         return self.text_or_none(name, MAX_LABEL_CHARS)
 
     def typed(self, name: str, kind: str) -> float | bool | str | None:
@@ -154,7 +156,7 @@ class Fields:
         return number
 
     def _wrong(self, name: str, wanted: str, found: object) -> PlatformFailed:
-        field = f"{self._where}{name}" or "an answer"
+        field = f"{self._where}{name}".rstrip(".") or "an answer"
         given = "missing" if found is None else f"not {quoted(found)}"
         return PlatformFailed(f"{self._platform}: {field} should be {wanted}, and is {given}; its API may have changed")
 

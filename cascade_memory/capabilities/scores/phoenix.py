@@ -38,7 +38,6 @@ def check(known: Sequence[Score], *, url: str | None = None) -> Iterator[Score]:
     >>> list(check([]))
     []
     """
-    known = [one for one in known if one.span_id or one.trace_id]
     of_span = {one.span_id: one.trace_id for one in known if one.span_id is not None}
     traces = dict.fromkeys(one.trace_id for one in known if one.span_id is None and one.trace_id is not None)
     with _platform(url) as platform:
