@@ -27,7 +27,7 @@ MOST_BYTES = 2**20
 TOLERANCE = 300.0  # seconds between the time in a signature and now
 SIGNATURES = (b"x-cascade-signature", b"x-langfuse-signature")
 SHARED = b"x-cascade-secret"
-_PATIENCE = 30.0  # seconds for the body of a request
+PATIENCE = 30.0  # seconds for the body of a request
 _LEAST_CHARS, _MOST_CHARS = 16, 1_000
 _SIGNED = re.compile(rb"t=(\d{1,15}),\s*(?:v1|s)=([0-9a-fA-F]{64})")
 _log = log_of(__name__)
@@ -84,9 +84,9 @@ class Webhook:
         if not scope.get(VOUCH, _always)():
             raise _Refused(503, "too many requests are being answered; try again in a moment")
         try:
-            body = await asyncio.wait_for(self._body(receive), _PATIENCE)
+            body = await asyncio.wait_for(self._body(receive), PATIENCE)
         except asyncio.TimeoutError:
-            raise _Refused(408, f"the body did not arrive within {_PATIENCE:g} seconds") from None
+            raise _Refused(408, f"the body did not arrive within {PATIENCE:g} seconds") from None
         mark = self._proven(headers, body)
         try:
             return await self._applied(body)
