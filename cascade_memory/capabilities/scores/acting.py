@@ -69,7 +69,7 @@ class Acting(Capable):
     def _step(self, now: Standing, episode_id: str, texts: Mapping[str, str], seen: str) -> Callable[[], str] | None:
         """Return what is to be done next; None if that needs the text of a correction that is not at hand."""
         engine, current, asked = self._open(), now.current, now.wish
-        if current is not None and current.is_ours and (asked is None or now.stands or (now.entry and not asked.corrects)):
+        if current is not None and current.is_ours and now.gives_way:
             if now.entry is not None:
                 return lambda: self._take_back(engine, episode_id, str(now.entry), str(now.note))
             if now.direct is None:

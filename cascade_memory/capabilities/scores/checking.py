@@ -7,7 +7,7 @@ from typing import NamedTuple, cast
 from cascade_memory.capabilities.scores.mapping import SOURCES, Reading
 from cascade_memory.capabilities.scores.reckoning import Row
 from cascade_memory.capabilities.scores.score import Score
-from cascade_memory.capabilities.scores.tables import LATEST, NAME_CHARS, PLATFORM_CHARS
+from cascade_memory.capabilities.scores.tables import LATEST, NAME_CHARS, PLATFORM_CHARS, TRACE_CHARS
 from cascade_memory.domain.actions import check_actor
 from cascade_memory.domain.digests import digest
 from cascade_memory.domain.quoting import quoted
@@ -46,10 +46,9 @@ def checked(score: object, reading: Reading, record: Incoming) -> Checked:
         deleted=int(deleted),
         actor=check_actor(score.by),
         at=check_number(score.at, "at (seconds since 1970)", 0.0, LATEST),
+        trace_id=None if score.trace_id is None else _line(score.trace_id, "trace_id", TRACE_CHARS),
+        span_id=None if score.span_id is None else _line(score.span_id, "span_id", TRACE_CHARS),
     )
-    for name, value in (("trace_id", score.trace_id), ("span_id", score.span_id)):
-        if value is not None:
-            _line(value, name, MAX_ID_CHARS)
     return Checked(score, row, correction)
 
 

@@ -27,10 +27,10 @@ class Collected:
     found: Mapping[str, int] = field(default_factory=dict[str, int])  # with an episode and a meaning, by kind of judge
     older: int = 0  # versions of a score of which a newer one is known
     untraced: int = 0  # without the id of a trace
-    unknown: int = 0  # no episode of this namespace, or not one alone, has recalled in their trace
+    unknown: int = 0  # no episode of this namespace has recalled in their trace
     unmapped: Mapping[str, int] = field(default_factory=dict[str, int])  # by name: the weights do not have it
     unnumbered: Mapping[str, int] = field(default_factory=dict[str, int])  # by value: it means no number from 0 to 1
-    refused: int = 0  # could not be read or taken
+    refused: int = 0  # could not be read, or be taken: their trace has several episodes, for example
     why: tuple[str, ...] = ()  # sentences about the first of those, and about episodes whose outcome could not be changed
     rewarded: int = 0  # episodes whose outcome is new or another one now
     corrected: int = 0  # episodes with a new corrected case

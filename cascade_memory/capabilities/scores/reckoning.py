@@ -22,6 +22,8 @@ class Row(NamedTuple):
     deleted: int
     actor: str | None
     at: float
+    trace_id: str | None = None
+    span_id: str | None = None
 
     @property
     def version(self) -> tuple[object, ...]:

@@ -14,7 +14,7 @@ from cascade_memory.domain.trust import REVISED, level
 from cascade_memory.ledger import Connection
 from cascade_memory.ledger.rows import solution_if_readable, usable
 
-_FIELDS = ("platform", "feedback", "name", "value", "judge", "correction", "deleted", "actor", "at")
+_FIELDS = Row._fields
 ROWS = f"SELECT {', '.join(_FIELDS)} FROM score"
 _OUTCOME = "SELECT key, value, source, channel, actor, at, solution_kind, solution FROM outcome"
 _CURRENT = f"{_OUTCOME} WHERE episode = ? AND withdrawn_at IS NULL"
@@ -60,6 +60,16 @@ class Standing(NamedTuple):
     def stands(self) -> bool:
         """Whether a direct report is trusted at least as much as what the scores ask for, so that it counts."""
         return self.direct is not None and (self.wish is None or level(self.wish.source) <= level(self.direct.source))
+
+    @property
+    def gives_way(self) -> bool:
+        """Whether the current outcome has to be withdrawn before another one can take its place, or since none does."""
+        asked, current = self.wish, self.current
+        if asked is None or current is None or self.stands:
+            return True
+        return (self.entry is not None and asked.corrects is None) or level(asked.source) < level("user") <= level(
+            current.source
+        )
 
     @property
     def is_done(self) -> bool:

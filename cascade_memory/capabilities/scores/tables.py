@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cascade_memory.ledger import INTEGER, REAL, TEXT, Column, Index, Table, between, one_of, rules, whole
 
-NAME_CHARS, PLATFORM_CHARS = 200, 64
+NAME_CHARS, PLATFORM_CHARS, TRACE_CHARS = 256, 64, 64
 LATEST = 1e11  # seconds since 1970: what is later was given in milliseconds
 
 SCORE = Table(
@@ -15,6 +15,8 @@ SCORE = Table(
         Column("namespace", INTEGER, rules.NAMESPACE, of=("namespace",)),
         Column("platform", TEXT, rules.text(PLATFORM_CHARS)),
         Column("feedback", TEXT, rules.ID, about="the id that the platform gave it"),
+        Column("trace_id", TEXT, rules.text(TRACE_CHARS), optional=True, about="as the platform writes it"),
+        Column("span_id", TEXT, rules.text(TRACE_CHARS), optional=True),
         Column("name", TEXT, rules.text(NAME_CHARS), about="what was scored"),
         Column("value", REAL, between(0.0, 1.0), optional=True, about="NULL if it means no number from 0 to 1"),
         Column("judge", TEXT, one_of("human", "judge", "code", "agent"), about="what gave it"),

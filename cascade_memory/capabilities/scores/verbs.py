@@ -13,6 +13,7 @@ from cascade_memory.capabilities.scores.mapping import Reading
 from cascade_memory.capabilities.scores.reckoning import Row
 from cascade_memory.capabilities.scores.score import Score, Unread
 from cascade_memory.capabilities.scores.standing import ROWS, rows_of
+from cascade_memory.domain.moments import Moment, moment_of
 from cascade_memory.domain.quoting import quoted
 from cascade_memory.engine.part import episode_of
 from cascade_memory.errors import CascadeError, InvalidInput, StoreError, UnknownEpisode
@@ -93,20 +94,23 @@ class Scores(Capable):
         """
         with self._reading() as tx:
             key = self._key_of_episode(tx, episode_id)
-            found = rows_of(tx.execute(f"{ROWS} WHERE episode = ? ORDER BY at, key", (key,)).fetchall())
-        return [
-            Score(
-                platform=one.platform,
-                id=one.feedback,
-                name=one.name,
-                value=one.value,
-                judge=one.judge,  # pyright: ignore[reportArgumentType] - its column has been checked
-                at=one.at,
-                by=one.actor,
-                deleted=bool(one.deleted),
-            )
-            for one in found
-        ]
+            return [_score(one) for one in rows_of(tx.execute(f"{ROWS} WHERE episode = ? ORDER BY at, key", (key,)).fetchall())]
+
+    def known(self, platform: str, *, since: Moment | None = None) -> list[Score]:
+        """Return the stored scores of a platform, oldest first: a collector can ask whether they are still as they were.
+
+        Args:
+            platform: Its name, as its collector writes it.
+            since: Only those that were given or changed since: seconds since 1970, a ``datetime``, or a text such as "30d".
+
+        >>> from cascade_memory import CascadeMemory
+        >>> CascadeMemory(embedder="hashing").scores.known("phoenix", since="30d")
+        []
+        """
+        query = f"{ROWS} WHERE namespace = ? AND platform = ? AND at >= ? ORDER BY at, key"
+        values = (self._namespace_id(), self._id(platform, "platform"), moment_of(since, "since") or 0.0)
+        with self._reading() as tx:
+            return [_score(one) for one in rows_of(tx.execute(query, values).fetchall())]
 
     def newest(self, platform: str) -> float | None:
         """Return when the newest stored score of a platform was given or changed, in seconds since 1970; None without any.
@@ -136,12 +140,19 @@ class Scores(Capable):
         found = None
         if reading.weight(one.row.name) is None:
             tally.unmapped[one.row.name] += 1
-        elif (found := self._episode_of(one)) is None:
-            tally.counts["untraced" if score.trace_id is None else "unknown"] += 1
+            return None
+        try:
+            found = self._episode_of(one)
+        except UnknownEpisode:
+            tally.counts["unknown"] += 1
+        except InvalidInput as error:
+            tally.refuse(f"a score with the id {quoted(score.id)} was refused: {error}")
+        else:
+            tally.counts["untraced"] += found is None
         return None if found is None else _Seen(one, found)
 
     def _episode_of(self, one: Checked) -> str | None:
-        """Return the id of the episode of a score: by its trace or, without one, by an earlier version of it."""
+        """Return the id of the episode of a score: by its trace or, without one, by an earlier version; None without both."""
         number, score = self._namespace_id(), one.score
         if score.trace_id is None:
             query = """SELECT episode.id FROM score JOIN episode ON episode.key = score.episode
@@ -149,10 +160,7 @@ class Scores(Capable):
             with self._reading() as tx:
                 found = tx.execute(query, (number, one.row.platform, one.row.feedback)).fetchone()
             return None if found is None else str(found[0])
-        try:
-            return episode_of(self._caught_up().capable, number, None, score.trace_id, score.span_id)
-        except (InvalidInput, UnknownEpisode):
-            return None
+        return episode_of(self._caught_up().capable, number, None, score.trace_id, score.span_id)
 
     def _versions(self, seen: Iterable[_Seen]) -> dict[tuple[str, str, str], Row]:
         """Return the stored versions of scores, by episode, platform and id."""
@@ -183,6 +191,21 @@ class Scores(Capable):
                 tally.refuse(f"the reward of episode {episode_id!r} stays as it is: {error}", score=False)
             else:
                 tally.counts.update(done[-1:])
+
+
+def _score(row: Row) -> Score:
+    return Score(
+        platform=row.platform,
+        id=row.feedback,
+        name=row.name,
+        value=row.value,
+        judge=row.judge,  # pyright: ignore[reportArgumentType] - its column has been checked
+        at=row.at,
+        trace_id=row.trace_id,
+        span_id=row.span_id,
+        by=row.actor,
+        deleted=bool(row.deleted),
+    )
 
 
 def _batches(scores: Iterable[Score | Unread]) -> Iterator[tuple[list[Score | Unread], Exception | None]]:
