@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from intensity import times
 from scored import opened, recalled, score, summary
 
 from cascade_memory.capabilities.scores.score import Score
@@ -51,7 +52,7 @@ def after(*parts: Sequence[Score]) -> Any:
 
 
 @pytest.mark.fuzz
-@settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=times(newcomer=8, ci=40, matrix=1_000), suppress_health_check=list(HealthCheck))
 @given(streams, st.randoms(use_true_random=False))
 def test_any_order_and_any_repetition_gives_one_ledger(stream: list[Score], chance: random.Random):
     other = [*stream, *chance.choices(stream, k=len(stream))] if stream else []
