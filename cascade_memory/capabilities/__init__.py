@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 # In this order they hear of a transaction, and people see their commands and pages.
 CAPABILITIES: tuple[str, ...] = (
     "review",
+    "scores",
     "sources",
     "traces",
     "warnings",
@@ -32,6 +33,7 @@ CAPABILITIES: tuple[str, ...] = (
 
 if TYPE_CHECKING:
     from cascade_memory.capabilities.review.verbs import Review
+    from cascade_memory.capabilities.scores.verbs import Scores
     from cascade_memory.capabilities.sources.verbs import Sources
     from cascade_memory.capabilities.traces.verbs import Traces
     from cascade_memory.capabilities.warnings.verbs import Warnings
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
         """What type checkers see at ``memory.<name>``: a line for each capability."""
 
         review: Review
+        scores: Scores
         sources: Sources
         traces: Traces
         warnings: Warnings

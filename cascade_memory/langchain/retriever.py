@@ -272,10 +272,13 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
         overwrite: bool = False,
         confirms: str | None = None,
         ticket: str | None = None,
+        trace_id: str | None = None,
+        span_id: str | None = None,
     ) -> str | None:
         """Report how an episode ended.
 
-        Name the episode by its id, by the id of its outermost run, or by its conversation, which means its newest episode.
+        Name the episode by its id, by the id of its outermost run, by its conversation, which means its newest episode, or by
+        the trace that its recall was made in.
 
         Args:
             episode_id: From the result of an agent, or from the metadata of a document.
@@ -289,6 +292,8 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
             confirms: The ``fingerprint`` of the episode as you saw it; needed if its solution is its agent's own report.
             ticket: The ticket of the episode (``episodes.ticket_of``): rewards from users need it in a memory with
                 ``Trust(tickets=True)``.
+            trace_id: The id of the LangSmith, OpenTelemetry or Langfuse trace around the recall.
+            span_id: If the trace has several episodes: the run or span that the recall was made in.
 
         >>> memory = CascadeMemory(embedder="hashing")
         >>> recall = memory.engine.recall("6 * 7", thread_id="t1")
@@ -299,8 +304,9 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
         if value is None:
             raise InvalidInput("reward needs a value between 0 and 1")
         self._drain()
+        by_trace = trace_id is not None and episode_id is run_id is thread_id is None
         return self._engine.reward(
-            self._which(episode_id, run_id, thread_id),
+            None if by_trace else self._which(episode_id, run_id, thread_id),
             value,
             solution=solution,
             source=source,
@@ -308,6 +314,8 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
             overwrite=overwrite,
             confirms=confirms,
             ticket=ticket,
+            trace_id=trace_id,
+            span_id=span_id,
         )
 
     async def areward(
@@ -323,16 +331,19 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
         overwrite: bool = False,
         confirms: str | None = None,
         ticket: str | None = None,
+        trace_id: str | None = None,
+        span_id: str | None = None,
     ) -> str | None:
         """Do what ``reward`` does without blocking the event loop."""
         reward = functools.partial(self.reward, episode_id, value, run_id=run_id, thread_id=thread_id, solution=solution)
         settings: dict[str, Any] = {"source": source, "overwrite": overwrite, "confirms": confirms, "ticket": ticket}
+        settings |= {"trace_id": trace_id, "span_id": span_id}
         return await in_reward_thread(functools.partial(reward, metadata=metadata, **settings))
 
     def _which(self, episode_id: str | UUID | None, run_id: str | UUID | None, thread_id: object) -> str:
         given = [one for one in (episode_id, run_id, thread_id) if one is not None]
         if len(given) != 1:
-            raise InvalidInput("reward needs one of episode_id, run_id= and thread_id=")
+            raise InvalidInput("reward needs one of episode_id, run_id=, thread_id= and trace_id=")
         if thread_id is None:
             return str(given[0])
         found = self._engine.episodes.latest(str(thread_id))

@@ -12,6 +12,7 @@ from typing import Any
 
 from failed_once import WARNING, check_once, fail_once
 from hostile_files import opened
+from in_traces import TRACE, span
 from inside import engine_of
 from inspecting import Browser
 
@@ -53,7 +54,8 @@ def everything(path: Path, patch: Any) -> None:
     memory.acting(actor="ann").cases.pin(first.id)
     memory.acting(actor="ann").cases.hide(second.id)
     memory.acting(actor="ann").sources.quarantine("eve", note="she lies")
-    rejected = memory.acting(actor="bob").recall("to reject")
+    with span():
+        rejected = memory.acting(actor="bob").recall("to reject")
     memory.episodes.finish(rejected.episode_id, solution="a draft")
     pending = memory.episodes.get(rejected.episode_id)
     assert pending is not None
@@ -145,6 +147,7 @@ def _lists(memory: Memory) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "diff", lambda: memory.sources.diff("7d")
     yield "diff(actor)", lambda: memory.sources.diff("7d", by_actor="ann").by_source()
     yield "standings", memory.sources.standings
+    yield "traces", lambda: memory.traces.episodes(TRACE)
     yield "warnings", memory.warnings.all
     yield "warnings(near)", lambda: memory.warnings.all(near="asks for a column")
     yield "get_warning", lambda: memory.warnings.get(WARNING)
@@ -177,6 +180,7 @@ def _single(memory: Memory, ids: Ids) -> Iterator[tuple[str, Callable[[], Any]]]
         yield "decisions", lambda one=one: memory.episodes.decisions(one)
         yield "outcomes", lambda one=one: memory.episodes.outcomes(episode_id=one)
         yield "knows", lambda one=one: memory.episodes.knows(one)
+        yield "traces_of", lambda one=one: memory.traces.of(one)
 
 
 def _wholes(memory: Memory, place: Path) -> Iterator[tuple[str, Callable[[], Any]]]:

@@ -48,7 +48,16 @@ _FLAGS = {"everything", "purge", "dry_run", "progress", "everywhere", "newest_fi
 _GIVEN: dict[str, Any] = {
     **{"query": "heat some egg", "solution": "microwave", "metadata": {"user": "ann"}, "source": "human", "sort": "newest"},
     **{"value": 0.5, "status": "ok", "older_than": timedelta(days=1), "since": 0, "advice": "microwave it", "search": "egg"},
-    **{"actor": "ann", "thread_id": "t", "seen": "x", "id": "x", "action": "open", "warning_id": "w", "entry_id": "e"},
+    **{
+        "actor": "ann",
+        "thread_id": "t",
+        "seen": "x",
+        "id": "x",
+        "trace_id": "0" * 32,
+        "action": "open",
+        "warning_id": "w",
+        "entry_id": "e",
+    },
 }
 
 
@@ -71,6 +80,7 @@ def _arguments(memory: CascadeMemory, verb: str, parameter: str, value: object) 
     options: dict[str, Any] = {parameter: value}
     for name, one in inspect.signature(verb_of(memory, verb)).parameters.items():
         needed = one.default is one.empty or (verb == "add" and name in ("solution", "metadata"))
+        needed |= verb in ("reward", "areward") and (name == "value" or (name == "episode_id" and parameter != "trace_id"))
         if name == parameter or not needed:
             continue
         if verb == "add" and parameter == "query" and not isinstance(value, str):

@@ -29,7 +29,6 @@ TEXT = "fine" + "".join(f"{one}{FORGED}" for one in ["\n", "\r", "\r\n", "\u2028
 EDITED = "fine" + "".join(f"{one}{FORGED}" for one in BREAKS)  # and only an edited ledger holds these
 # They show nothing that is stored, or are about other programs.
 ELSEWHERE = {
-    "demo",
     "bench",
     "serve",
     *(f"data {name}" for name in ("move", "migrate", "restore", "import", "reindex", "rebuild")),

@@ -25,7 +25,7 @@ from cascade_memory.errors import MissingExtra
 
 OPTIONAL = (
     *("fastapi", "langchain", "langchain_core", "langgraph", "llama_index", "langchain_mcp_adapters"),
-    *("mcp", "starlette", "jinja2", "presidio_analyzer", "deepagents"),
+    *("mcp", "starlette", "jinja2", "presidio_analyzer", "deepagents", "opentelemetry"),
 )
 SLOW = {"README.md", *(f"docs/{name}.md" for name in ("command-line", "cross-encoder", "llama-index", "measuring", "own-task"))}
 SLOW |= {"docs/production.md", "docs/tutorial.md", *(f"docs/how-to/{name}.md" for name in ("measure", "plot", "serve"))}

@@ -15,6 +15,7 @@ from cascade_memory.capabilities import CAPABILITIES
 _NAMES = {
     "review": r"\breview\b|audit|undo",
     "sources": r"\bsources\b|quarantine",
+    "traces": r"\btraces\b|trace_id",
     "warnings": r"\b[Ww]arnings?\b",
 }
 _OF_ALL = {"test_edited_everywhere.py"}

@@ -16,6 +16,7 @@ import psycopg
 import pytest
 from cluster import Cluster
 from failed_once import check_once, fail_once
+from in_traces import span
 from inside import engine_of
 from learned_folder import sql
 
@@ -65,7 +66,8 @@ def lived_in(folder: Path) -> None:
         memory.reward(again, 0.2)
         memory.reward(again, 0.9, solution="better", overwrite=True)
         memory.cases.search("only looked up")
-        memory.recall("still open")
+        with span():
+            memory.recall("still open")
         memory.end(memory.recall("ended without a verdict").episode_id, solution="perhaps")
         judged = memory.recall("answered wrongly").episode_id
         memory.episodes.finish(judged, solution="wrong")

@@ -27,3 +27,14 @@ class Score:
     by: str | None = None  # who gave it
     correction: str | None = None  # the right answer
     deleted: bool = False  # the score was withdrawn on its platform
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """What a collector yields in place of a score that it could not read; it then goes on with the next one.
+
+    >>> Unread("line 7 of scores.jsonl is cut off").why
+    'line 7 of scores.jsonl is cut off'
+    """
+
+    why: str  # in a sentence that names the place
