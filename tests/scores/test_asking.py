@@ -152,7 +152,7 @@ def test_a_key_with_a_line_break_in_it_is_refused_unsaid(monkeypatch):
     assert KEY not in str(caught.value)
 
 
-def test_a_score_whose_texts_cannot_be_used_is_left_out_and_the_others_are_read(caplog):
+def test_a_score_whose_texts_cannot_be_used_is_told_of_and_the_others_are_read():
     odd = [
         feedback(1, key="x" * 300),
         feedback(2, key="a\x00b"),
@@ -160,9 +160,22 @@ def test_a_score_whose_texts_cannot_be_used_is_left_out_and_the_others_are_read(
         feedback(4, value="v" * 1_001, score=None),
     ]
     with playing(in_turn([*odd, feedback(5, score=None, value="go\x1b[31mod\ud800")])) as platform:
-        assert [one.value for one in langsmith.collect(url=platform.url)] == ["good"]
-    assert len(caplog.messages) == 4
-    assert caplog.messages[0].startswith("a score was left out: LangSmith: feedback[0].key has 300 characters")
+        *unread, one = langsmith.collect(url=platform.url)
+    assert one.value == "good"
+    assert len(unread) == 4
+    assert unread[0].why.startswith("LangSmith: feedback[0].key has 300 characters")
+
+
+def test_a_read_that_fails_halfway_yields_nothing_and_a_whole_one_the_oldest_first(pauses):
+    newest_first = [feedback(number, modified_at=f"2026-01-02T{23 - number // 10:02d}:00:00Z") for number in range(110)]
+    with playing(in_turn(newest_first[:100], Odd(500))) as platform:
+        read = langsmith.collect(url=platform.url)
+        with pytest.raises(PlatformFailed):
+            next(read)
+        platform.answer = in_turn(newest_first[:100], newest_first[100:])
+        moments = [one.at for one in langsmith.collect(url=platform.url)]
+    assert len(moments) == 110
+    assert moments == sorted(moments)
 
 
 _LEAKS = (Odd(401, f"bad key {KEY}".encode()), Odd(429), Odd(200, f'{{"{KEY}": 1}}'.encode()), Odd(302))

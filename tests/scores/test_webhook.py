@@ -31,9 +31,9 @@ class Taking:
     def __init__(self, error: Exception | None = None) -> None:
         self.taken: list[Any] = []
         self.error = error
-        self.scores = SimpleNamespace(apply=self._apply)
+        self.scores = SimpleNamespace(collect=self._collect)
 
-    def _apply(self, scores: Any) -> None:
+    def _collect(self, scores: Any, **_: Any) -> None:
         if self.error is not None:
             raise self.error
         self.taken += scores

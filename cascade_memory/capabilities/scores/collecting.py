@@ -10,55 +10,76 @@ from typing import TypeVar
 
 from cascade_memory.capabilities.scores.asking import Platform
 from cascade_memory.capabilities.scores.fields import Fields, Unfit, listed
-from cascade_memory.capabilities.scores.score import Score
-from cascade_memory.errors import PlatformFailed
-from cascade_memory.redaction.saying import log_of
+from cascade_memory.capabilities.scores.score import Score, Unread
 
 LAG = 900.0  # seconds: a platform may show a score only so long after it was given, and its clock may be wrong
 _SUSPICIOUS = 5  # known scores, none of which is there any more: the key is rather one of another project
-_log = log_of(__name__)
 _T = TypeVar("_T")
 
 
-def scores(rows: Iterable[Fields], score_of: Callable[[Fields], Score | None]) -> Iterator[Score]:
-    """Yield the score of each row, once. A row whose texts cannot be used is left out, and the log says so.
+def scores(rows: Iterable[Fields], score_of: Callable[[Fields], Score | None]) -> Iterator[Score | Unread]:
+    """Yield the score of each row, once, and an ``Unread`` for a row whose texts cannot be used.
 
-    >>> rows = [Fields("Phoenix", {"id": "7"}), Fields("Phoenix", {"id": "7"})]
+    >>> rows = [Fields("Phoenix", {"id": "7"}), Fields("Phoenix", {"id": "7"}), Fields("Phoenix", {"id": ""})]
     >>> made = lambda row: Score(platform="phoenix", id=row.id("id"), name="correct", value=1.0, judge="human", at=1.7e9)
-    >>> len(list(scores(rows, made)))
-    1
+    >>> [type(one).__name__ for one in scores(rows, made)]
+    ['Score', 'Unread']
     """
     latest: dict[str, float] = {}
     for row in rows:
         try:
             one = score_of(row)
         except Unfit as why:
-            _log.warning("a score was left out: %s", why)
+            yield Unread(str(why))
             continue
         if one is not None and one.at > latest.get(one.id, -1.0):
             latest[one.id] = one.at
             yield one
 
 
-def with_withdrawn(known: Sequence[Score], read: Iterable[Score], platform: str) -> Iterator[Score]:
-    """Yield the scores that were read; then each known one that was not among them, with ``deleted=True``.
+def in_order(read: Iterable[Score | Unread]) -> list[Score | Unread]:
+    """Return all that was read, oldest first, and nothing if reading fails.
 
-    ``read`` must be complete: whatever the platform has of ``known`` is in it. If reading it raises, nothing is withdrawn.
+    Platforms give the newest first. Whoever goes on with the newest score that is stored would otherwise miss older ones after
+    a read that failed halfway.
+
+    >>> in_order([Unread("a")])
+    [Unread(why='a')]
+    """
+    return sorted(read, key=lambda one: one.at if isinstance(one, Score) else 0.0)
+
+
+def with_withdrawn(
+    platform: Platform, known: Sequence[Score], rows: Iterable[Fields], score_of: Callable[[Fields], Score | None]
+) -> Iterator[Score | Unread]:
+    """Yield the scores in rows; then each known one that was not among them, with ``deleted=True``.
+
+    The rows must be complete: whatever the platform has of ``known`` is in them. If reading them raises, nothing is withdrawn.
     A score younger than ``LAG`` counts as withdrawn only later, since the platform may not show it yet.
 
     >>> one = Score(platform="phoenix", id="7", name="correct", value=1.0, judge="human", at=1.7e9, trace_id="4bf9")
-    >>> [score.deleted for score in with_withdrawn([one], [], "Phoenix")]
+    >>> platform = Platform("Phoenix", "http://localhost:6006", headers={}, keys="PHOENIX_API_KEY")
+    >>> [score.deleted for score in with_withdrawn(platform, [one], [], lambda row: None)]
     [True]
     """
-    began, seen = time.time(), set[str]()
-    for one in read:
-        seen.add(one.id)
-        yield one
-    missing = [one for one in known if one.id not in seen and (one.span_id or one.trace_id) and not one.deleted]
-    if len(missing) >= _SUSPICIOUS and not any(one.id in seen for one in known):
-        raise PlatformFailed(
-            f"{platform}: not one of {len(missing):,} scores that were read before is there any more; nothing was withdrawn, "
-            "because the key may now be one of another project or workspace"
+    began, there = time.time(), set[str]()
+
+    def noted(row: Fields) -> Score | None:
+        try:
+            one = score_of(row)
+        except Unfit:  # it is still there
+            there.add(str(row.raw("id")))
+            raise
+        if one is not None:
+            there.add(one.id)
+        return one
+
+    yield from scores(rows, noted)
+    missing = [one for one in known if one.id not in there and (one.span_id or one.trace_id) and not one.deleted]
+    if len(missing) >= _SUSPICIOUS and not any(one.id in there for one in known):
+        raise platform.failed(
+            f"not one of {len(missing):,} scores that were read before is there any more; nothing was withdrawn, because the "
+            "key may now be one of another project or workspace"
         )
     for one in missing:
         if one.at < began - LAG:

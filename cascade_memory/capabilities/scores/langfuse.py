@@ -6,9 +6,9 @@ import base64
 from collections.abc import Iterator, Sequence
 
 from cascade_memory.capabilities.scores.asking import Platform, address, setting
-from cascade_memory.capabilities.scores.collecting import LAG, batches, by_cursor, scores, with_withdrawn
+from cascade_memory.capabilities.scores.collecting import LAG, batches, by_cursor, in_order, scores, with_withdrawn
 from cascade_memory.capabilities.scores.fields import Fields, written
-from cascade_memory.capabilities.scores.score import Judge, Score
+from cascade_memory.capabilities.scores.score import Judge, Score, Unread
 
 _URL, _PAGE, _IDS = "https://cloud.langfuse.com", 100, 50
 # "API" is what a program of yours sent: an evaluator of its own, or the thumb of a user.
@@ -16,7 +16,7 @@ _JUDGES: dict[str, Judge] = {"ANNOTATION": "human", "EVAL": "judge", "API": "cod
 _TYPES = {"NUMERIC": "a number", "BOOLEAN": "true or false", "CATEGORICAL": "a text", "TEXT": "a text", "CORRECTION": ""}
 
 
-def collect(*, since: float = 0.0, url: str | None = None) -> Iterator[Score]:
+def collect(*, since: float = 0.0, url: str | None = None) -> Iterator[Score | Unread]:
     """Yield the scores of a project that were given after a time, a quarter of an hour before it included: reads may lag.
 
     Scores of sessions and of experiments are left out. The keys are in ``LANGFUSE_PUBLIC_KEY`` and ``LANGFUSE_SECRET_KEY``.
@@ -26,10 +26,10 @@ def collect(*, since: float = 0.0, url: str | None = None) -> Iterator[Score]:
     cascade_memory.errors.InvalidInput: the address of Langfuse must look like https://host, without a key or a password in it
     """
     with _platform(url) as platform:
-        yield from scores(_pages(platform, fromTimestamp=written(since - LAG)), score_of)
+        yield from in_order(scores(_pages(platform, fromTimestamp=written(since - LAG)), score_of))
 
 
-def check(known: Sequence[Score], *, url: str | None = None) -> Iterator[Score]:
+def check(known: Sequence[Score], *, url: str | None = None) -> Iterator[Score | Unread]:
     """Read known scores again: yield each as it is now, and those that were deleted with ``deleted=True``.
 
     >>> list(check([]))
@@ -39,7 +39,7 @@ def check(known: Sequence[Score], *, url: str | None = None) -> Iterator[Score]:
     if known:
         with _platform(url) as platform:
             rows = (row for some in batches(known, _IDS) for row in _pages(platform, id=",".join(one.id for one in some)))
-            yield from with_withdrawn(known, scores(rows, score_of), platform.name)
+            yield from with_withdrawn(platform, known, rows, score_of)
 
 
 def _platform(url: str | None) -> Platform:

@@ -6,16 +6,16 @@ import time
 from collections.abc import Iterator, Sequence
 
 from cascade_memory.capabilities.scores.asking import Platform, address, setting
-from cascade_memory.capabilities.scores.collecting import LAG, batches, by_offset, scores, with_withdrawn
+from cascade_memory.capabilities.scores.collecting import LAG, batches, by_offset, in_order, scores, with_withdrawn
 from cascade_memory.capabilities.scores.fields import Fields, written
-from cascade_memory.capabilities.scores.score import Judge, Score
+from cascade_memory.capabilities.scores.score import Judge, Score, Unread
 
 _URL, _PAGE, _RUNS = "https://api.smith.langchain.com", 100, 50
 # "api" is what a program of yours sent: an evaluator of its own, or the thumb of a user.
 _JUDGES: dict[str, Judge] = {"app": "human", "model": "judge", "auto_eval": "judge", "api": "code"}
 
 
-def collect(*, since: float = 0.0, url: str | None = None) -> Iterator[Score]:
+def collect(*, since: float = 0.0, url: str | None = None) -> Iterator[Score | Unread]:
     """Yield the feedback of a workspace that was created after a time, a quarter of an hour before it included.
 
     Feedback of a whole project (without a run) is left out. The key is in ``LANGSMITH_API_KEY``.
@@ -26,10 +26,10 @@ def collect(*, since: float = 0.0, url: str | None = None) -> Iterator[Score]:
     """
     with _platform(url) as platform:
         window = {"min_created_at": written(since - LAG), "max_created_at": written(time.time())}
-        yield from scores(by_offset(platform, "/feedback", _PAGE, **window), score_of)
+        yield from in_order(scores(by_offset(platform, "/feedback", _PAGE, **window), score_of))
 
 
-def check(known: Sequence[Score], *, url: str | None = None) -> Iterator[Score]:
+def check(known: Sequence[Score], *, url: str | None = None) -> Iterator[Score | Unread]:
     """Read the feedback of the runs of known scores again: yield all as it is now, and what was deleted with ``deleted=True``.
 
     >>> list(check([]))
@@ -40,7 +40,7 @@ def check(known: Sequence[Score], *, url: str | None = None) -> Iterator[Score]:
         runs = dict.fromkeys(str(one.span_id) for one in known)
         with _platform(url) as platform:
             rows = (row for some in batches(runs, _RUNS) for row in by_offset(platform, "/feedback", _PAGE, run=some))
-            yield from with_withdrawn(known, scores(rows, score_of), platform.name)
+            yield from with_withdrawn(platform, known, rows, score_of)
 
 
 def _platform(url: str | None) -> Platform:

@@ -8,7 +8,7 @@ import hmac
 import json
 import re
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, TypeAlias
 
 from cascade_memory.capabilities.scores.posted import scores_in
@@ -42,9 +42,11 @@ class Webhook:
     minutes, and once.
 
     Args:
-        memory: The scores are applied to it.
+        memory: It takes the scores.
         secret: Shared with whoever posts; 16 characters or more.
         platform: The platform of the scores, which also says how to read what is posted.
+        weights: How much the scores of each name count, as in ``memory.scores.collect``.
+        labels: What labels mean, likewise.
         most_bytes: The longest body that is read.
 
     >>> from cascade_memory import CascadeMemory
@@ -52,8 +54,17 @@ class Webhook:
     Webhook(platform='webhook')
     """
 
-    def __init__(self, memory: Any, *, secret: str, platform: str = "webhook", most_bytes: int = MOST_BYTES) -> None:
-        self._memory = memory
+    def __init__(
+        self,
+        memory: Any,
+        *,
+        secret: str,
+        platform: str = "webhook",
+        weights: Mapping[str, float] | None = None,
+        labels: Mapping[str, float] | None = None,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
+        self._memory, self._weights, self._labels = memory, weights, labels
         self._secret = checked_secret(secret)
         self._platform = check_text(platform, "platform", 64)
         self._most = check_whole(most_bytes, "most_bytes", 1)
@@ -97,7 +108,7 @@ class Webhook:
     async def _applied(self, body: bytes) -> int:
         try:
             scores = scores_in(self._platform, parsed(body.decode()))
-            await in_reward_thread(lambda: self._memory.scores.apply(scores))
+            await in_reward_thread(lambda: self._memory.scores.collect(scores, weights=self._weights, labels=self._labels))
         except UnicodeDecodeError:
             raise _Refused(422, "the body must be JSON in UTF-8") from None
         except InvalidInput as error:
