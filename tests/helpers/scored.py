@@ -11,6 +11,7 @@ from in_traces import span
 from cascade_memory import CascadeMemory
 from cascade_memory.capabilities.scores.score import Score
 
+EVENT = "gen_ai.evaluation.result"
 Summary = list[tuple[Any, ...]]
 
 
@@ -53,3 +54,20 @@ def summary(memory: CascadeMemory, episodes: Sequence[str]) -> Summary:
         ]
     cases = sorted((case.query, str(case.solution), case.copies, case.trust, case.hidden) for case in memory.cases.all())
     return [*rows, *cases]
+
+
+# -- events of OpenTelemetry -----------------------------------------------------------------------------------------------
+
+
+def attributes(**said: Any) -> list[dict[str, Any]]:
+    return [{"key": f"gen_ai.evaluation.{name.replace('_', '.')}", "value": value} for name, value in said.items()]
+
+
+def record(number: int = 1, **fields: Any) -> dict[str, Any]:
+    said = attributes(name={"stringValue": "Relevance"}, score_value={"doubleValue": 0.5}, explanation={"stringValue": "why"})
+    ids = {"traceId": trace(number), "spanId": f"{number + 1:016x}"}
+    return {"timeUnixNano": "1700000000500000000", "eventName": EVENT, **ids, "attributes": said, **fields}
+
+
+def logs(*records: Any, scope: str = "judge") -> dict[str, Any]:
+    return {"resourceLogs": [{"resource": {}, "scopeLogs": [{"scope": {"name": scope}, "logRecords": list(records)}]}]}

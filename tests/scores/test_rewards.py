@@ -104,8 +104,10 @@ def test_an_agents_own_score_teaches_nothing(memory: CascadeMemory):
 
 @pytest.mark.parametrize(
     ("direct", "judge", "stays"),
-    [("human", "human", True), ("human", "judge", True), ("host", "judge", True), ("env", "code", True)]
-    + [("host", "human", False), ("user", "judge", False), ("judge", "code", False), ("agent", "judge", False)],
+    [
+        *(("human", "human", True), ("human", "judge", True), ("host", "judge", True), ("env", "code", True)),
+        *(("host", "human", False), ("user", "judge", False), ("judge", "code", False), ("agent", "judge", False)),
+    ],
 )
 def test_a_direct_reward_stays_unless_a_more_trusted_source_says_otherwise(
     memory: CascadeMemory, direct: str, judge: str, stays: bool

@@ -42,7 +42,7 @@ class Collected:
         by = ", ".join(counted(self.found[kind], noun) for kind, noun in _NOUNS.items() if self.found.get(kind))
         finds = "finds" if (total := sum(self.found.values())) == 1 else "find"
         unused = {
-            "older versions": self.older,
+            "older version" if self.older == 1 else "older versions": self.older,
             "without a trace": self.untraced,
             "whose trace has no episode here": self.unknown,
             f"not mapped ({_named(self.unmapped)})": sum(self.unmapped.values()),

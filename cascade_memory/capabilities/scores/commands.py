@@ -20,6 +20,7 @@ from cascade_memory.cli.tables import print_json
 from cascade_memory.domain.moments import moment_of
 from cascade_memory.domain.validation import LONGEST
 from cascade_memory.redaction.marking import redact_secrets
+from cascade_memory.visible import on_one_line
 
 if TYPE_CHECKING:
     from cascade_memory.memory.memory import Memory
@@ -50,26 +51,33 @@ def add(groups: Commands) -> None:
 
 
 def collect(options: argparse.Namespace, *, platform: Platform) -> int:
-    """Collect once; with ``--every``, until stopped. A failure is then one line, and the next round tries again."""
+    """Collect once; with ``--every``, until stopped."""
     since = None if platform.is_file else moment_of(options.since, "--since")
-    with existing(options, options.namespace) as memory:
+    try:
+        with existing(options, options.namespace) as memory:
+            if options.every is None:
+                _once(options, platform, memory, since, check=True)
+            else:
+                _again_and_again(options, platform, memory, since)
+    except KeyboardInterrupt:
         if options.every is None:
-            _once(options, platform, memory, since, check=True)
-            return 0
-        checked = -math.inf
+            raise
+        sys.stderr.write(f"{options.called}: stopped\n")
+    return 0
+
+
+def _again_and_again(options: argparse.Namespace, platform: Platform, memory: Memory, since: float | None) -> None:
+    """Collect until interrupted. A failure is one line, and the next round tries again."""
+    checked = -math.inf
+    while True:
+        due = time.monotonic() >= checked + _PAUSE
         try:
-            while True:
-                due = time.monotonic() >= checked + _PAUSE
-                try:
-                    _once(options, platform, memory, since, check=due)
-                    since, checked = None, time.monotonic() if due else checked
-                except Exception as error:  # noqa: BLE001 - a platform may fail in any way, and is asked again
-                    said = redact_secrets(f"{str(error) or type(error).__name__}; tried again in {options.every:g} seconds")
-                    sys.stderr.write(f"{options.called}: {refusal(said)}\n")
-                time.sleep(options.every)
-        except KeyboardInterrupt:
-            sys.stderr.write(f"{options.called}: stopped\n")
-            return 0
+            _once(options, platform, memory, since, check=due)
+            since, checked = None, time.monotonic() if due else checked
+        except Exception as error:  # noqa: BLE001 - a platform may fail in any way, and is asked again
+            said = redact_secrets(f"{str(error) or type(error).__name__}; tried again in {options.every:g} seconds")
+            sys.stderr.write(f"{options.called}: {refusal(on_one_line(said))}\n")
+        time.sleep(options.every)
 
 
 def _once(options: argparse.Namespace, platform: Platform, memory: Memory, since: float | None, *, check: bool) -> None:
