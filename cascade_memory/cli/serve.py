@@ -104,7 +104,7 @@ def serve(options: argparse.Namespace) -> int:
             trust_agent_rewards=options.trust_agent_rewards,
             listening=listening,
             actor=check_actor(options.actor),
-            beside={} if listening is None else _beside(memory),
+            beside={} if listening is None or options.read_only else _beside(memory),
         )
         for one in _STOP:
             signal.signal(one, signal.SIG_IGN)  # the memory is being closed already

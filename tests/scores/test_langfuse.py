@@ -69,7 +69,7 @@ def test_a_correction_is_no_value_and_an_empty_one_is_none():
     assert [(one.value, one.correction) for one in read(items)] == [(None, "fridge")]
 
 
-@pytest.mark.parametrize(("source", "judge"), [("ANNOTATION", "human"), ("EVAL", "judge"), ("API", "code")])
+@pytest.mark.parametrize(("source", "judge"), [("ANNOTATION", "human"), ("EVAL", "judge"), ("API", "judge")])
 def test_the_source_says_who_judged(source, judge):
     assert [one.judge for one in read([score(source=source)])] == [judge]
 

@@ -9,8 +9,9 @@ from cascade_memory.lazy import door
 
 if TYPE_CHECKING:
     from cascade_memory.capabilities.scores.score import Score, Unread
+    from cascade_memory.capabilities.scores.webhook import Webhook, signature
 
-# What a collector needs.
-__all__ = ["Score", "Unread"]
+# What a collector needs, and what a host mounts.
+__all__ = ["Score", "Unread", "Webhook", "signature"]
 
-__getattr__, __dir__ = door(__name__, {"score": "Score Unread"})
+__getattr__, __dir__ = door(__name__, {"score": "Score Unread", "webhook": "Webhook signature"})

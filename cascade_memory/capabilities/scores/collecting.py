@@ -89,8 +89,11 @@ def with_withdrawn(
 def by_cursor(platform: Platform, path: str, cursor_of: Callable[[Fields], str | None], **asked: object) -> Iterator[Fields]:
     """Yield the items of all pages: each page is an object with a list ``data``, and has the cursor of the next one.
 
-    >>> list(by_cursor(Platform("Phoenix", "http://localhost:6006", headers={}, keys=""), "/v1", str))  # doctest: +SKIP
-    []
+    >>> from types import SimpleNamespace
+    >>> pages = [{"data": [{"id": "1"}], "next_cursor": "a"}, {"data": [{"id": "2"}], "next_cursor": None}]
+    >>> platform = SimpleNamespace(name="Phoenix", get=lambda path, **asked: pages.pop(0))
+    >>> [row.id("id") for row in by_cursor(platform, "/v1", lambda page: page.text_or_none("next_cursor"))]
+    ['1', '2']
     """
     seen: set[str] = set()
     cursor: str | None = None
@@ -108,8 +111,11 @@ def by_cursor(platform: Platform, path: str, cursor_of: Callable[[Fields], str |
 def by_offset(platform: Platform, path: str, size: int, **asked: object) -> Iterator[Fields]:
     """Yield the items of all pages: each page is a list, and the next one begins after so many items.
 
-    >>> list(by_offset(Platform("LangSmith", "http://localhost", headers={}, keys=""), "/feedback", 100))  # doctest: +SKIP
-    []
+    >>> from types import SimpleNamespace
+    >>> pages = [[{"id": "1"}, {"id": "2"}], [{"id": "3"}]]
+    >>> platform = SimpleNamespace(name="LangSmith", get=lambda path, **asked: pages.pop(0))
+    >>> [row.id("id") for row in by_offset(platform, "/feedback", 2)]
+    ['1', '2', '3']
     """
     offset, before = 0, set[str]()
     while True:

@@ -11,8 +11,8 @@ from cascade_memory.capabilities.scores.fields import Fields, written
 from cascade_memory.capabilities.scores.score import Judge, Score, Unread
 
 _URL, _PAGE, _IDS = "https://cloud.langfuse.com", 100, 50
-# "API" is what a program of yours sent: an evaluator of its own, or the thumb of a user.
-_JUDGES: dict[str, Judge] = {"ANNOTATION": "human", "EVAL": "judge", "API": "code"}
+# "API" is what a program of yours sent: it may be the thumb of a user, so it is trusted no more than a judge.
+_JUDGES: dict[str, Judge] = {"ANNOTATION": "human", "EVAL": "judge", "API": "judge"}
 _TYPES = {"NUMERIC": "a number", "BOOLEAN": "true or false", "CATEGORICAL": "a text", "TEXT": "a text", "CORRECTION": ""}
 
 

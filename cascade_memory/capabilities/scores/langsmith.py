@@ -11,8 +11,8 @@ from cascade_memory.capabilities.scores.fields import Fields, written
 from cascade_memory.capabilities.scores.score import Judge, Score, Unread
 
 _URL, _PAGE, _RUNS = "https://api.smith.langchain.com", 100, 50
-# "api" is what a program of yours sent: an evaluator of its own, or the thumb of a user.
-_JUDGES: dict[str, Judge] = {"app": "human", "model": "judge", "auto_eval": "judge", "api": "code"}
+# "api" is what a program of yours sent: it may be the thumb of a user, so it is trusted no more than a judge.
+_JUDGES: dict[str, Judge] = {"app": "human", "model": "judge", "auto_eval": "judge", "api": "judge"}
 
 
 def collect(*, since: float = 0.0, url: str | None = None) -> Iterator[Score | Unread]:
