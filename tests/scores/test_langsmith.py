@@ -40,9 +40,9 @@ def test_every_field_of_a_feedback_has_its_place():
         ("app", "human"),
         ("model", "judge"),
         ("auto_eval", "judge"),
-        ("api", "code"),
+        ("api", "judge"),
         ("a kind of 2030", "agent"),
-        (None, "code"),
+        (None, "judge"),
     ],
 )
 def test_the_source_says_who_judged(source, judge):
