@@ -73,7 +73,7 @@ def evaluate(file: Path, judged: Sequence[tuple[str, str, float]]) -> None:
         for number, (trace_id, span_id, value) in enumerate(judged)
     ]
     scope = {"scope": {"name": "my evaluator"}, "logRecords": records}
-    with file.open("a") as lines:
+    with file.open("a", encoding="utf-8") as lines:
         lines.write(json.dumps({"resourceLogs": [{"resource": {}, "scopeLogs": [scope]}]}) + "\n")
 
 

@@ -14,6 +14,7 @@ from cascade_memory.capabilities import CAPABILITIES
 # Test files that name the capability are its own. So are those that go through lists of all verbs, commands and pages.
 _NAMES = {
     "review": r"\breview\b|audit|undo",
+    "scores": r"\bscores\b",
     "sources": r"\bsources\b|quarantine",
     "traces": r"\btraces\b|trace_id",
     "warnings": r"\b[Ww]arnings?\b",

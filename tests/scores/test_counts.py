@@ -11,6 +11,7 @@ from scored import opened, recalled, score, trace
 
 from cascade_memory import CascadeMemory
 from cascade_memory.capabilities.scores import Unread
+from cascade_memory.errors import InvalidInput
 
 
 @pytest.fixture
@@ -97,8 +98,11 @@ def test_a_score_that_cannot_be_used_is_refused_and_the_others_count(memory: Cas
 
 
 def test_what_is_no_score_is_refused(memory: CascadeMemory):
-    collected = memory.scores.collect([{"value": 1}])  # type: ignore[list-item]
-    assert "must return objects of the class Score, not a dict" in collected.why[0]
+    recalled(memory, 1)
+    with pytest.raises(InvalidInput, match="must return objects of the class Score, not a dict"):
+        memory.scores.collect([score(1), {"value": 1}])  # type: ignore[list-item]
+    with pytest.raises(InvalidInput, match="one score after the other, not 7"):
+        memory.scores.collect(7)  # type: ignore[arg-type]
 
 
 def test_what_a_collector_returned_before_it_failed_is_stored(memory: CascadeMemory):

@@ -186,7 +186,7 @@ def test_two_episodes_of_one_span_are_told_apart_by_nothing_but_their_ids(memory
 def test_a_sentence_names_no_more_than_five_of_many_episodes(memory: CascadeMemory):
     for number in range(7):
         recalled(memory, span_id=f"{number + 1:016x}")
-    with pytest.raises(InvalidInput, match="and 2 more$"):
+    with pytest.raises(InvalidInput, match=r"and 2 more$"):
         memory.reward(trace_id=TRACE, value=1.0)
 
 
@@ -247,7 +247,7 @@ def test_a_trace_opens_no_door_that_a_ticket_closes():
 )
 def test_what_names_no_episode_is_refused_with_a_sentence(memory: CascadeMemory, names: dict[str, Any]):
     recalled(memory)
-    with pytest.raises(InvalidInput, match="episode_id|trace_id|span_id"):
+    with pytest.raises(InvalidInput, match=r"episode_id|trace_id|span_id"):
         memory.reward(**names, value=1.0)
     assert len(memory.episodes.pending()) == 1
 

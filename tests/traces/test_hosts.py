@@ -43,12 +43,11 @@ def _ids(span: Any) -> dict[str, str]:
 
 @pytest.mark.parametrize("judged", ["root", "above", "recalling", "below"])
 def test_a_verdict_on_any_span_of_the_trace_finds_the_episode(memory: CascadeMemory, tracer: Any, judged: str):
-    spans: dict[str, dict[str, str]] = {}
-    with tracer.start_as_current_span("root") as root, tracer.start_as_current_span("above") as above:
-        with tracer.start_as_current_span("recalling") as recalling:
-            episode = memory.recall("cool some mug").episode_id
-            with tracer.start_as_current_span("below") as below:
-                spans = {"root": _ids(root), "above": _ids(above), "recalling": _ids(recalling), "below": _ids(below)}
+    current = tracer.start_as_current_span
+    with current("root") as root, current("above") as above, current("recalling") as recalling:
+        episode = memory.recall("cool some mug").episode_id
+        with current("below") as below:
+            spans = {"root": _ids(root), "above": _ids(above), "recalling": _ids(recalling), "below": _ids(below)}
     assert [one.span_id for one in memory.traces.of(episode)] == [spans["recalling"]["span_id"]]
     memory.reward(**spans[judged], value=1.0, solution="put it into the fridge")
     assert is_settled(memory, episode)

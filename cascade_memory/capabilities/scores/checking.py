@@ -24,10 +24,8 @@ class Checked(NamedTuple):
     correction: str | None  # its text
 
 
-def checked(score: object, reading: Reading, record: Incoming) -> Checked:
+def checked(score: Score, reading: Reading, record: Incoming) -> Checked:
     """Return a score with the row that it becomes; raise ``InvalidInput`` if a part of it cannot be used."""
-    if not isinstance(score, Score):
-        raise InvalidInput(f"a collector must return objects of the class Score, not {quoted(score)}")
     correction = score.correction
     if correction is not None:
         correction = check_text(correction, "correction", MAX_SOLUTION_CHARS, allow_empty=True).strip() or None

@@ -12,6 +12,7 @@ from cascade_memory.errors import InvalidInput
 
 # The sources that ``reward`` takes. Of an episode's scores, those of the most trusted source decide (``domain.trust.LEVELS``).
 SOURCES: Mapping[str, str] = {"human": "human", "code": "env", "judge": "judge", "agent": "agent"}
+_MOST = 10_000  # names in a mapping
 _GOOD = (
     "pass",
     "passed",
@@ -61,7 +62,7 @@ class Reading:
 
 
 def _plain(label: str) -> str:
-    return " ".join(label[:100].casefold().replace("_", " ").replace("-", " ").split())
+    return " ".join(str.__str__(label)[:100].casefold().replace("_", " ").replace("-", " ").split())
 
 
 def _numbers(given: object, name: str, example: str, most: float) -> dict[str, float]:
@@ -69,7 +70,9 @@ def _numbers(given: object, name: str, example: str, most: float) -> dict[str, f
         raise InvalidInput(f'{name} must map names to numbers, such as {{"{example}": 1.0}}, not {quoted(given)}')
     found: dict[str, float] = {}
     for key, number in cast("Mapping[object, object]", given).items():
+        if len(found) >= _MOST:
+            raise InvalidInput(f"{name} must have at most {_MOST:,} names")
         if not isinstance(key, str):
             raise InvalidInput(f"a name in {name} must be a text, not {quoted(key)}")
-        found[key] = check_number(number, f"the number of {quoted(key)} in {name}", 0.0, min(most, 1e9))
+        found[str.__str__(key)] = check_number(number, f"the number of {quoted(key)} in {name}", 0.0, min(most, 1e9))
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from cascade_memory.capabilities.scores.acting import Acting
 from cascade_memory.capabilities.scores.checking import Checked, checked
@@ -72,6 +72,8 @@ class Scores(Capable):
         not used: 1 whose trace has no episode here
         a dry run: nothing was stored
         """
+        if not isinstance(cast("object", scores), Iterable):
+            raise InvalidInput(f"collect needs what a collector returns, one score after the other, not {quoted(scores)}")
         reading, tally, newest = Reading(weights, labels), Tally(), dict[tuple[str, str], tuple[object, ...]]()
         for batch, failed in _batches(scores):
             seen = [one for score in batch if (one := self._seen(score, reading, tally)) is not None]
@@ -132,10 +134,12 @@ class Scores(Capable):
         if isinstance(score, Unread):
             tally.refuse(score.why)
             return None
+        if not isinstance(cast("object", score), Score):
+            raise InvalidInput(f"a collector must return objects of the class Score, not {quoted(score)}")
         try:
             one = checked(score, reading, self._open().parts.door.record())
         except InvalidInput as error:
-            tally.refuse(f"a score with the id {quoted(getattr(score, 'id', None))} was refused: {error}")
+            tally.refuse(f"a score with the id {quoted(score.id)} was refused: {error}")
             return None
         found = None
         if reading.weight(one.row.name) is None:
