@@ -106,7 +106,7 @@ class Fields:
         found = self._found.get(name)
         if isinstance(found, Mapping):
             inner = list(cast("Mapping[str, Any]", found).values())
-            text = inner[0] if len(inner) == 1 and isinstance(inner[0], str) else json.dumps(found) if inner else ""
+            text = inner[0] if len(inner) == 1 and isinstance(inner[0], str) else self._json(name, found) if inner else ""
             return Fields(self._platform, {name: text}, self._where).text_or_none(name)
         return self.text_or_none(name)
 
@@ -133,6 +133,12 @@ class Fields:
     def names(self) -> list[str]:
         """Return the names of the fields."""
         return list(self._found)
+
+    def _json(self, name: str, found: object) -> str:
+        try:
+            return json.dumps(found, ensure_ascii=False)
+        except (ValueError, RecursionError):
+            raise Unfit(f"{self._platform}: {self._where}{name} is nested too deeply") from None
 
     def _id(self, name: str, found: str) -> str:
         try:
