@@ -132,7 +132,8 @@ def _step(connection: psycopg.Connection[Any]) -> int | None:
             "let a role that has them run with psql what cascade-memory data migrate URL --print-sql prints, then open it again"
         ) from error
     except (errors.DuplicateTable, errors.DuplicateObject, errors.DuplicateColumn, errors.UndefinedTable) as error:
-        raise _not_ours(connection, [str(error).splitlines()[0]]) from error
+        wrong = differences(shape_of(connection)) if version_of(connection) == steps.VERSION else []
+        raise _not_ours(connection, wrong or [str(error).splitlines()[0]]) from error
 
 
 def _check_encoding(connection: psycopg.Connection[Any]) -> None:
