@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import random
-import signal
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import scores_worker
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from intensity import times
 from scored import opened, recalled, score, summary
+from scores_worker import scores_of, wanted
 
-from cascade_memory.capabilities.scores.score import Score
+import cascade_memory
+from cascade_memory.capabilities.scores import Score
 
 _EPISODES = 3
 _WEIGHTS = {"correct": 1.0, "thumb": 0.5}
@@ -64,69 +67,70 @@ def test_any_order_and_any_repetition_gives_one_ledger(stream: list[Score], chan
 # -- processes that are killed -------------------------------------------------------------------------------------------
 
 
-def _collect(folder: str, numbers: list[int], done: str) -> None:
-    with opened(Path(folder)) as memory:
-        collected = memory.scores.collect(scores_of(numbers))
-    Path(done).write_text(json.dumps(collected.why))
-    os._exit(0)
+class _Collecting:
+    """A process that collects the scores of some episodes, in an order of its own each time."""
 
+    def __init__(self, folder: Path, place: int, numbers: list[int]) -> None:
+        self._folder, self.done, self._order = folder, folder.with_suffix(f".done{place}"), folder.with_suffix(f".order{place}")
+        self._numbers = numbers
+        self.process: subprocess.Popen[str] | None = None
 
-def scores_of(numbers: list[int]) -> list[Score]:
-    """Return two scores and a revision for each episode; what they come to depends on its number."""
-    return [one for number in numbers for one in _of(number)]
+    def begin(self, chance: random.Random) -> None:
+        chance.shuffle(self._numbers)
+        self._order.write_text(json.dumps(self._numbers))
+        words = [sys.executable, scores_worker.__file__, str(self._folder), str(self.done), str(self._order)]
+        paths = [str(Path(scores_worker.__file__).parent), str(Path(cascade_memory.__file__).parents[1])]
+        self.process = subprocess.Popen(
+            words, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+        )
 
+    def killed_soon(self, chance: random.Random) -> bool:
+        """Kill the process a moment after it has begun; say whether that was in time."""
+        assert self.process is not None
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == "began\n"
+        time.sleep(chance.uniform(0.0, 0.3))
+        self.process.kill()
+        return self.ended() != 0
 
-def _of(number: int) -> list[Score]:
-    first = score(number, number % 2 == 0, id=f"{number}a", at=1.7e9)
-    revised = score(number, number % 3 == 0, id=f"{number}a", at=1.7e9 + 1)
-    human = score(number, number % 5 == 0, id=f"{number}b", judge="human", by="ann")
-    return [first, revised, human] if number % 4 == 0 else [revised, first]
-
-
-def _wanted(number: int) -> tuple[float, str]:
-    return (float(number % 5 == 0), "human") if number % 4 == 0 else (float(number % 3 == 0), "judge")
+    def ended(self) -> int:
+        assert self.process is not None
+        self.process.communicate()
+        code, self.process = self.process.returncode, None
+        return code
 
 
 def _survives(folder: Path, count: int, kills: int) -> None:
     with opened(folder) as memory:
         episodes = [recalled(memory, number, solution=f"fridge {number}") for number in range(count)]
-    chance, spawn = random.Random(count), multiprocessing.get_context("fork")
+    chance = random.Random(count)
     shares = [chance.sample(range(count), count * 2 // 3) for _ in range(2)]
     shares.append(sorted({*range(count)} - {*shares[0], *shares[1]} | {*chance.sample(range(count), count // 2)}))
-    running: dict[int, Any] = {}
-    finished: set[int] = set()
+    workers = [_Collecting(folder, place, share) for place, share in enumerate(shares)]
     killed = 0
-    while len(finished) < len(shares):
-        for place, share in enumerate(shares):
-            if place not in finished and place not in running:
-                chance.shuffle(share)
-                running[place] = spawn.Process(target=_collect, args=(str(folder), share, str(folder) + f".{place}"))
-                running[place].start()
-        time.sleep(chance.uniform(0.05, 0.6) if killed < kills else 0.05)
-        if killed < kills:
-            os.kill(running[chance.choice(sorted(running))].pid, signal.SIGKILL)
-            killed += 1
-        for place, process in list(running.items()):
-            process.join(timeout=0.02)
-            if process.exitcode is not None:
-                del running[place]
-                if process.exitcode == 0 and killed >= kills:
-                    finished.add(place)
-    assert killed == kills
-    assert [json.loads(Path(f"{folder}.{place}").read_text()) for place in range(3)] == [[], [], []]
+    while killed < kills:
+        for one in workers:
+            if one.process is None:
+                one.begin(chance)
+        killed += chance.choice(workers).killed_soon(chance)
+    for one in workers:
+        if one.process is None:
+            one.begin(chance)
+    assert [one.ended() for one in workers] == [0, 0, 0]
+    assert [json.loads(one.done.read_text()) for one in workers] == [[], [], []]
     with opened(folder) as memory:
         found = [memory.episodes.get(one) for one in episodes]
-        assert [(one.reward, one.source) for one in found if one is not None] == [_wanted(number) for number in range(count)]
+        assert [(one.reward, one.source) for one in found if one is not None] == [wanted(number) for number in range(count)]
         rows = Counter((one.trace_id, one.id) for one in memory.scores.known("mine"))
         assert rows == Counter({(one.trace_id, one.id) for one in scores_of(list(range(count)))})
         assert {case.copies for case in memory.cases.all()} == {1}
-        assert len(memory) == sum(_wanted(number)[0] == 1.0 for number in range(count))
+        assert len(memory) == sum(wanted(number)[0] == 1.0 for number in range(count))
         assert all(check.ok for check in memory.data.examine())
 
 
 @pytest.mark.slow
 def test_scores_survive_kills(tmp_path: Path):
-    _survives(tmp_path / "m", 60, 5)
+    _survives(tmp_path / "m", 300, 3)
 
 
 @pytest.mark.long

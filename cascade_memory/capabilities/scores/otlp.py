@@ -15,7 +15,7 @@ from cascade_memory.errors import InvalidInput
 
 EVENT, LONGEST = "gen_ai.evaluation.result", 2**24  # bytes of a line
 _NAME, _VALUE, _LABEL = "gen_ai.evaluation.name", "gen_ai.evaluation.score.value", "gen_ai.evaluation.score.label"
-_UNFIT = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)  # of JSON that has another form
+_UNFIT = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)  # JSON of another form
 # Where events are: in the logs, or in the spans that they judge. Each level is a list of objects.
 _LEVELS = (("resourceLogs", "scopeLogs", "logRecords"), ("resourceSpans", "scopeSpans", "spans", "events"))
 
@@ -38,9 +38,7 @@ def collect(path: str | Path, *, judge: Judge = "judge") -> Iterator[Score | Unr
 
 
 def _each(lines: IO[bytes], where: str, judge: Judge) -> Iterator[Score | Unread]:
-    number = 0
-    while line := lines.readline(LONGEST + 1):
-        number += 1
+    for number, line in enumerate(iter(lambda: lines.readline(LONGEST + 1), b""), 1):
         if number == 1 and line.strip() == b"{":  # one request, over many lines
             line += lines.read(LONGEST)
         if len(line) > LONGEST:
@@ -48,8 +46,8 @@ def _each(lines: IO[bytes], where: str, judge: Judge) -> Iterator[Score | Unread
         try:
             found = [path for levels in _LEVELS for path in _below((parsed(line.decode()),), levels)] if line.strip() else []
         except _UNFIT as error:
-            cut = "is cut off" if not line.endswith(b"\n") else f"is no OTLP JSON ({type(error).__name__})"
-            yield Unread(f"line {number:,} {where} {cut}")
+            why = f"is no OTLP JSON ({type(error).__name__})" if line.endswith(b"\n") else "is cut off"
+            yield Unread(f"line {number:,} {where} {why}")
             continue
         for path in found:
             try:
