@@ -16,6 +16,7 @@
     ├── MemoryClosed (RuntimeError)      the memory was used after close()
     ├── MemoryForked (RuntimeError)      the memory was used in a forked child
     ├── MissingExtra (ImportError)       an optional package is not installed
+    ├── PlatformFailed (ConnectionError) a platform from which scores are read gave no usable answer
     ├── ModelUnavailable (ConnectionError)  a chat model or a search server gave no usable reply in a benchmark
     └── StoreError (OSError)             the folder cannot be used as it is
         ├── StoreUnwritable              no permission, or no space left
@@ -129,6 +130,13 @@ class MemoryForked(CascadeError, RuntimeError):
 
 class MissingExtra(CascadeError, ImportError):
     """An optional package is not installed. The message names the extra that installs it."""
+
+
+class PlatformFailed(CascadeError, ConnectionError):
+    """LangSmith, Langfuse or Phoenix gave no usable answer: out of reach, a refused key, or other fields than documented.
+
+    The message says what to do, and has no key. Scores that were read before are valid.
+    """
 
 
 class ModelUnavailable(CascadeError, ConnectionError):

@@ -8,6 +8,7 @@ Each folder contains the modules that it needs from this list:
   back, stores rows with a recall, adds to what a judgement stores, and works where learning happens.
 - ``verbs``: the class behind ``memory.<name>``, a ``Capable`` (if it has tables) named like the folder: ``Notes`` in ``notes``.
 - ``commands``: ``add(groups)``, which declares the capability's group of the command ``cascade-memory``.
+- ``routes``: ``routes(memory)``, the ASGI applications that the MCP server on HTTP answers with beside MCP, by their paths.
 - ``pages``: ``PAGES``, ``TABS`` and ``ACTS`` of the inspector; their templates are in the folder ``templates`` beside it.
 
 ``tables`` is imported with the ledger, so it may import only what the ledger may; the others are imported when they are used.
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 CAPABILITIES: tuple[str, ...] = (
     "review",
     "otel",
+    "scores",
     "sources",
     "traces",
     "warnings",
@@ -33,6 +35,7 @@ CAPABILITIES: tuple[str, ...] = (
 if TYPE_CHECKING:
     from cascade_memory.capabilities.otel.verbs import Otel
     from cascade_memory.capabilities.review.verbs import Review
+    from cascade_memory.capabilities.scores.verbs import Scores
     from cascade_memory.capabilities.sources.verbs import Sources
     from cascade_memory.capabilities.traces.verbs import Traces
     from cascade_memory.capabilities.warnings.verbs import Warnings
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
 
         otel: Otel
         review: Review
+        scores: Scores
         sources: Sources
         traces: Traces
         warnings: Warnings

@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from cascade_memory.cli import bench_check, bench_data, bench_outcomes, bench_report, bench_run
+from cascade_memory.cli import bench_check, bench_data, bench_outcomes, bench_report, bench_run, demo
 from cascade_memory.cli.arguments import share
 from cascade_memory.cli.groups import Commands
 from cascade_memory.cli.tables import print_json, print_table
@@ -18,6 +18,7 @@ _HOLDOUTS = (0.05, 0.1, 0.2, 0.5)
 def add(groups: Commands) -> None:
     """Add the group."""
     bench = groups.group("bench", "measure on streams of tasks whether a memory helps")
+    demo.add(bench)
     _add_plan(bench)
     bench_check.add(bench)
     bench_outcomes.add(bench)

@@ -1,4 +1,4 @@
-"""``cascade-memory demo``: a stream of invented tasks, played without a memory, with similarity and with CASCADE."""
+"""``cascade-memory bench demo``: a stream of invented tasks, played without a memory, with similarity and with CASCADE."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from cascade_memory.errors import InvalidInput, MissingExtra
 _PICTURE = "cascade-demo.png"
 
 
-def add(groups: Commands) -> None:
-    """Add the command, which is in no group."""
-    command = groups.command("demo", demo, "compare no memory, similarity and CASCADE on a synthetic stream")
+def add(bench: Commands) -> None:
+    """Add the command."""
+    command = bench.command("demo", demo, "compare no memory, similarity and CASCADE on a synthetic stream")
     command.add_argument("--tasks", type=int, default=400, help="length of the stream (default 400)")
     command.add_argument("--seed", type=int, default=0)
     command.add_argument("--plot", metavar="FILE", help=f"the file for the picture (default {_PICTURE})")

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from cascade_memory import __version__, capabilities
-from cascade_memory.cli import bench, data, demo, serve, show
+from cascade_memory.cli import bench, data, serve, show
 from cascade_memory.cli.arguments import Parser, refusal
 from cascade_memory.cli.groups import Commands
 from cascade_memory.errors import (
@@ -31,7 +31,7 @@ def parser() -> argparse.ArgumentParser:
     root = Parser(prog="cascade-memory", description="A case memory that learns from outcomes.", epilog=_MORE)
     root.add_argument("--version", action="version", version=f"cascade-memory {__version__}")
     groups = Commands(root, "group")
-    for each in (demo, show, *capabilities.parts("commands"), data, serve, bench):
+    for each in (show, *capabilities.parts("commands"), data, serve, bench):
         each.add(groups)
     return root
 

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cascade_memory import mcp_server
+from cascade_memory import capabilities, mcp_server
 from cascade_memory.cli.arguments import refusal, share
 from cascade_memory.cli.groups import Commands
 from cascade_memory.cli.log_lines import log_to_standard_error
@@ -104,10 +104,16 @@ def serve(options: argparse.Namespace) -> int:
             trust_agent_rewards=options.trust_agent_rewards,
             listening=listening,
             actor=check_actor(options.actor),
+            beside={} if listening is None or options.read_only else _beside(memory),
         )
         for one in _STOP:
             signal.signal(one, signal.SIG_IGN)  # the memory is being closed already
     return 0
+
+
+def _beside(memory: CascadeMemory) -> dict[str, Any]:
+    """Return what the capabilities answer on HTTP beside MCP, by its path."""
+    return {path: app for part in capabilities.parts("routes") for path, app in part.routes(memory).items()}
 
 
 def _opened(options: argparse.Namespace) -> CascadeMemory:

@@ -12,7 +12,8 @@ from cascade_memory.domain.validation import check_word
 LEVELS: Mapping[str, int] = {"agent": 0, "user": 1, "judge": 2, "host": 3, "env": 3, "human": 4}
 GREATEST = max(LEVELS.values())
 
-CHANNELS = ("python", "langchain", "llama_index", "mcp", "cli", "inspector", "import")
+CHANNELS = ("python", "langchain", "llama_index", "mcp", "cli", "inspector", "import", "scores")
+REVISED = ("scores",)  # what came through these may be withdrawn later, so what it replaces is kept
 
 
 class ByWhom(NamedTuple):

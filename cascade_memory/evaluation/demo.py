@@ -1,4 +1,4 @@
-"""``cascade-memory demo``: compares no memory, similarity and CASCADE on the same stream."""
+"""``cascade-memory bench demo``: compares no memory, similarity and CASCADE on the same stream."""
 
 from __future__ import annotations
 

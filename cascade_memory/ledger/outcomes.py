@@ -14,6 +14,7 @@ from cascade_memory.domain.actions import NewAction, Taken
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.records import CASE_ADDED, SETTLED, Column, NewCase, Settled, Settlement, Unsettled
 from cascade_memory.domain.signed import Signed
+from cascade_memory.domain.trust import REVISED
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, TicketRefused, UnknownEpisode
 from cascade_memory.ledger import case_states, cases, episode_states, redeeming, verdicts
 from cascade_memory.ledger.before_settling import UNSETTLED, Before, capped, read_before
@@ -119,7 +120,7 @@ def settled(connection: Connection, new: Settlement, *, forgotten: bool = False)
     _label(connection, new)
     episode_states.settle(connection, episode, at=new.at, source=new.source, reported=reported)
     if before.has_attempt and not by_agent:  # a recorded run end stays beside the agent's report until somebody else judges
-        _end_attempt(connection, episode, by_another=new.actor not in (None, asked_by[0]))
+        _end_attempt(connection, episode, by_another=new.actor not in (None, asked_by[0]) or new.channel in REVISED)
     _tell(connection, new.namespace, case_key if is_new else None, outcome if taken is None else None)
     now = Standing(episode, outcome, new, keys, replaced, forgotten, is_checked=before.is_checked)
     for one in OBSERVERS:
@@ -174,6 +175,7 @@ def _replace(
     taken = _takes_back(new)
     now, then = (_whose(*one, asked_by) for one in ((new.actor, new.channel), (current["actor"], current["channel"])))
     others = now != then and (now[0], then[0]) != (None, None)
+    others |= new.channel in REVISED and current["channel"] not in REVISED
     keep = (others or verdicts.is_verdict(new.action)) and taken is None
     at = new.at if taken is None else time.time()
     withdraw(connection, new.namespace, at, current["key"], "replaced", keep=keep)

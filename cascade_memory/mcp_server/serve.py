@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.domain.validation import check_whole
 from cascade_memory.errors import InvalidInput
 from cascade_memory.mcp_server.clients import Tokens, check_tokens
-from cascade_memory.mcp_server.guard import LOOPBACK, Guard
+from cascade_memory.mcp_server.guard import LOOPBACK, App, Guard, Receive, Scope, Send
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +40,12 @@ def serve(
     trust_agent_rewards: bool,
     listening: Listening | None,
     actor: str | None = None,
+    beside: Mapping[str, App] | None = None,
 ) -> None:
     """Serve a memory on standard input and output, or, with ``listening``, on HTTP; return when the server is stopped.
 
-    ``actor`` is the name that is recorded for clients without a name of their own.
+    ``actor`` is the name that is recorded for clients without a name of their own. ``beside`` has applications that answer on
+    HTTP at paths of their own; each checks by itself who may ask.
     """
     # The model loads on a thread while the SDK, which takes longer, is imported: a first recall need not wait for it.
     memory.warm(wait=False)
@@ -70,10 +73,20 @@ def serve(
         per_minute=listening.per_minute,
         alive=lambda: memory.episodes.knows("any"),  # one query to the ledger
     )
-    config = settings(guarded, host=host, port=listening.port)
+    config = settings(with_others(guarded, beside or {}), host=host, port=listening.port)
     bound = config.bind_socket()  # if the port is in use, this prints an error and ends the process
     sys.stderr.write(f"cascade-memory: http://{host}:{listening.port}/mcp ({memory!r}); stop with Ctrl-C\n")
     Server(config).run(sockets=[bound])
+
+
+def with_others(app: App, others: Mapping[str, App]) -> App:
+    """Return an application that leaves some paths to others."""
+
+    async def either(scope: Scope, receive: Receive, send: Send) -> None:
+        chosen = others.get(scope["path"], app) if scope["type"] == "http" else app
+        await chosen(scope, receive, send)
+
+    return either if others else app
 
 
 def _client_left(error: BaseException) -> bool:

@@ -50,7 +50,7 @@ class Cases(Bound):
             where: A metadata filter that the cases must match, with Chroma's operators, as in ``recall``.
             by_actor: Only cases that this actor was the first to make; "": only cases that were first made without an actor.
             by_channel: Only cases that first came through this channel: "python", "langchain", "llama_index", "mcp", "cli",
-                "inspector" or "import".
+                "inspector", "import" or "scores".
             since: Only cases stored at this moment or later: seconds since 1970, a ``datetime``, a ``timedelta`` (that long
                 ago), or a text such as "2026-11-24" or "7d".
             until: Only cases stored before this moment.

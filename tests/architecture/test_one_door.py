@@ -28,7 +28,7 @@ WRITES = {
     "cases.evict": {"engine/namespace_state.py": "no text"},
     "actions.flag": {"memory/cases.py": "no text"},
     "actions.replace": {"capabilities/review/verbs.py": "correct"},
-    "actions.undo": {"capabilities/review/verbs.py": "no text"},
+    "actions.undo": {"capabilities/review/verbs.py": "no text", "capabilities/scores/acting.py": "no text"},
     "archive.load": {"memory/transfer.py": "cleaned"},
     "archive.copy_to": {"memory/backup.py": "a copy"},
     "episodes.finish": {"memory/ending.py": "finish"},
@@ -137,7 +137,7 @@ def test_what_carries_texts_inwards_is_made_in_few_places():
         for one in calls:
             made.setdefault(one.rpartition(".")[2], set()).add(name)
     assert made[RecallRequest.__name__] == {"memory/bound.py"}
-    assert made[Judgement.__name__] == {"memory/bound.py", "capabilities/review/verbs.py"}
+    assert made[Judgement.__name__] == {"memory/bound.py", "capabilities/review/verbs.py", "capabilities/scores/acting.py"}
     assert made[RecallRecord.__name__] == {"engine/decision.py", "engine/undecided.py"}
     assert made[Settlement.__name__] == {"engine/settling.py"}
     assert made[NewCase.__name__] == {"cycle/retain.py"}

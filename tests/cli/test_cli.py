@@ -108,7 +108,7 @@ def test_forget_by_case_filter_episode_and_everything(folder: str, capsys):
     [
         (["show", "stats", "/nobody/here"], 2, "there is no memory"),
         (["data", "import", "/nobody/here", "/nobody.jsonl"], 2, "cannot read"),
-        (["demo", "--tasks", "3"], 2, "at least 10"),
+        (["bench", "demo", "--tasks", "3"], 2, "at least 10"),
     ],
 )
 def test_mistakes_have_exit_code_two_and_say_what_to_do(arguments: list[str], code: int, words: str, capsys):
@@ -131,7 +131,7 @@ def test_bad_arguments_on_a_real_folder(folder: str, capsys):
 
 @pytest.mark.long
 def test_the_demo_shows_that_learning_pays(tmp_path: Path, capsys):
-    result = _json(capsys, "demo", "--tasks", "200", "--plot", str(tmp_path / "demo.png"))
+    result = _json(capsys, "bench", "demo", "--tasks", "200", "--plot", str(tmp_path / "demo.png"))
     success = result["success"]  # type: ignore[index]
     assert result["simulated"] is True  # type: ignore[index]
     assert success["CASCADE"]["all"] > success["similarity"]["all"]
@@ -142,7 +142,7 @@ def test_the_demo_shows_that_learning_pays(tmp_path: Path, capsys):
 @pytest.mark.long
 def test_as_a_program_in_under_a_minute(tmp_path: Path):
     run = subprocess.run(
-        [sys.executable, "-m", "cascade_memory", "demo", "--plot", str(tmp_path / "demo.png")],
+        [sys.executable, "-m", "cascade_memory", "bench", "demo", "--plot", str(tmp_path / "demo.png")],
         capture_output=True,
         text=True,
         timeout=60,
@@ -190,12 +190,12 @@ def test_a_target_that_cannot_be_written_is_found_before_the_work(folder: str, t
 
     monkeypatch.setattr("cascade_memory.evaluation.demo.run_demo", worked)
     for target in (tmp_path / "nowhere" / "demo.png", tmp_path):
-        assert main(["demo", "--plot", str(target)]) == 2
+        assert main(["bench", "demo", "--plot", str(target)]) == 2
         assert f"--plot '{target}' cannot be written" in capsys.readouterr().err
         assert main(["data", "export", folder, str(target)]) == 2
         assert "cannot be written" in capsys.readouterr().err
     pytest.importorskip("matplotlib")
-    assert main(["demo", "--plot", str(tmp_path / "demo.doc")]) == 2
+    assert main(["bench", "demo", "--plot", str(tmp_path / "demo.doc")]) == 2
     assert ", not 'doc'" in capsys.readouterr().err
     assert not list(tmp_path.glob("demo*"))
 

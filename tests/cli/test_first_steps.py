@@ -147,7 +147,7 @@ def test_a_cross_encoder_without_its_extra_is_refused_at_once(tmp_path: Path, mo
 
 def test_a_picture_that_is_asked_for_and_cannot_be_drawn(tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert main(["demo", "--tasks", "20", "--plot", str(tmp_path / "picture.png")]) == 1
+    assert main(["bench", "demo", "--tasks", "20", "--plot", str(tmp_path / "picture.png")]) == 1
     out, error = capsys.readouterr()
     assert 'pip install "cascade-memory[plot]"' in error
     assert not out

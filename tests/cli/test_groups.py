@@ -10,7 +10,7 @@ from command_line import every_command
 
 from cascade_memory.cli import main
 
-GROUPS = sorted({words[0] for words in every_command()} - {"demo"})
+GROUPS = sorted({words[0] for words in every_command()})
 HEAVY = ("numpy", "rich", "chromadb", "langchain", "langgraph", "llama_index", "mcp", "torch", "transformers", "matplotlib")
 HELPS = """
 import sys
@@ -39,7 +39,7 @@ def test_the_help_fits_on_a_screen_and_lists_at_most_eight_groups(
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
     listed = [line.split()[0] for line in lines if line.startswith("    ")]
-    assert sorted(listed) == sorted([*GROUPS, "demo"])
+    assert sorted(listed) == GROUPS
     assert len(listed) <= 8
 
 
@@ -86,8 +86,8 @@ def test_an_unknown_command_is_refused_with_the_usage(words: list[str], capsys: 
 def test_a_mistake_is_told_with_the_whole_name_of_the_command(capsys: pytest.CaptureFixture[str]):
     assert main(["show", "stats", "/nobody/here"]) == 2
     assert capsys.readouterr().err.startswith("cascade-memory show stats: there is no memory")
-    assert main(["demo", "--tasks", "3"]) == 2
-    assert capsys.readouterr().err.startswith("cascade-memory demo: --tasks")
+    assert main(["bench", "demo", "--tasks", "3"]) == 2
+    assert capsys.readouterr().err.startswith("cascade-memory bench demo: --tasks")
 
 
 def test_no_help_and_no_mistake_in_a_command_waits_for_what_is_slow_to_load():

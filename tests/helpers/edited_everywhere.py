@@ -7,6 +7,7 @@ import io
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from inside import engine_of
 from inspecting import Browser
 
 from cascade_memory import Trust
+from cascade_memory.capabilities.scores import Score
 from cascade_memory.ledger import running
 from cascade_memory.memory.memory import Memory
 
@@ -28,6 +30,7 @@ ODD: tuple[Any, ...] = (
     b"", b"\x00", b"\xff\x80\xc3", b"\x00" * 8,
     b"\xff" * 7, b"\x00\x00\xc0\x7f" * 4, '{"steps": [{"action": 5}]}', "trajectory", "a" * 70_000,
 )  # fmt: skip
+OTHER = "5" * 32  # a trace
 NOT_UTF8 = object()  # a text that is not UTF-8
 
 
@@ -60,6 +63,10 @@ def everything(path: Path, patch: Any) -> None:
     pending = memory.episodes.get(rejected.episode_id)
     assert pending is not None
     memory.acting(actor="ann").review.reject(rejected.episode_id, seen=pending.fingerprint)
+    with span(OTHER):
+        memory.recall("to score")
+    one = Score(platform="mine", id="1", name="right", value=0.5, judge="human", by="ann", at=1.7e9, trace_id=OTHER)
+    memory.scores.collect([one, replace(one, id="2", correction="what is right")])
     memory.data.refit()
     memory.close()
 
@@ -147,6 +154,8 @@ def _lists(memory: Memory) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "diff", lambda: memory.sources.diff("7d")
     yield "diff(actor)", lambda: memory.sources.diff("7d", by_actor="ann").by_source()
     yield "standings", memory.sources.standings
+    yield "scores", lambda: memory.scores.known("mine")
+    yield "newest_score", lambda: memory.scores.newest("mine")
     yield "traces", lambda: memory.traces.episodes(TRACE)
     yield "warnings", memory.warnings.all
     yield "warnings(near)", lambda: memory.warnings.all(near="asks for a column")
@@ -180,6 +189,7 @@ def _single(memory: Memory, ids: Ids) -> Iterator[tuple[str, Callable[[], Any]]]
         yield "decisions", lambda one=one: memory.episodes.decisions(one)
         yield "outcomes", lambda one=one: memory.episodes.outcomes(episode_id=one)
         yield "knows", lambda one=one: memory.episodes.knows(one)
+        yield "scores_of", lambda one=one: memory.scores.of(one)
         yield "traces_of", lambda one=one: memory.traces.of(one)
 
 

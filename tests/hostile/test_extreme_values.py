@@ -54,6 +54,8 @@ _GIVEN: dict[str, Any] = {
         "seen": "x",
         "id": "x",
         "trace_id": "0" * 32,
+        "scores": [],
+        "platform": "mine",
         "action": "open",
         "warning_id": "w",
         "entry_id": "e",

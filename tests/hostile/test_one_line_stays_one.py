@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import sqlite3
 from collections.abc import Callable
@@ -29,7 +30,7 @@ TEXT = "fine" + "".join(f"{one}{FORGED}" for one in ["\n", "\r", "\r\n", "\u2028
 EDITED = "fine" + "".join(f"{one}{FORGED}" for one in BREAKS)  # and only an edited ledger holds these
 # They show nothing that is stored, or are about other programs.
 ELSEWHERE = {
-    "demo",
+    *(f"collect {name}" for name in ("langsmith", "langfuse", "phoenix")),
     "bench",
     "serve",
     *(f"data {name}" for name in ("move", "migrate", "restore", "import", "reindex", "rebuild")),
@@ -73,6 +74,24 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {"folder": str(folder), "case": case, "warning": warning.id, "entry": entry, **dict(zip(names, seen, strict=False))}
 
 
+def _evaluations(file: Path) -> Path:
+    """Write evaluations with such texts where they have texts."""
+    said = [{"key": f"gen_ai.evaluation.{key}", "value": {"stringValue": EDITED}} for key in ("name", "score.label")]
+    events = [
+        {
+            "eventName": "gen_ai.evaluation.result",
+            "timeUnixNano": "1",
+            "traceId": one,
+            "spanId": EDITED,
+            "attributes": said[:count],
+        }
+        for one in ("1" * 32, EDITED)
+        for count in (1, 2)
+    ]
+    file.write_text(json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": events}]}]}) + "\n{", encoding="utf-8")
+    return file
+
+
 def _commands(stored: dict[str, str], target: Path) -> list[list[str]]:
     folder = stored["folder"]
     case, warning = ["--case", stored["case"]], ["--warning", stored["warning"]]
@@ -99,6 +118,8 @@ def _commands(stored: dict[str, str], target: Path) -> list[list[str]]:
         *(["review", "pin", folder, "--case", one] for one in (TEXT, EDITED)),
         ["review", "undo", folder, "--entry", stored["entry"]],
         ["review", "undo", folder, "--entry", TEXT],
+        ["collect", "otlp", str(_evaluations(target / f"{FORGED}\u2028{FORGED}")), "--path", folder, "--label", "x=1"],
+        ["collect", "otlp", TEXT, "--path", folder],
         *(["sources", one, folder, "--actor", "bob", "--note", TEXT] for one in ("quarantine", "release")),
         ["sources", "release", folder, "--actor", "eve"],
         *(["warnings", one, folder, *warning] for one in ("retire", "restore")),

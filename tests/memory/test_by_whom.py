@@ -234,7 +234,7 @@ def test_sources_are_a_table(memory: CascadeMemory, monkeypatch: pytest.MonkeyPa
 
 
 def test_the_doors_have_names():
-    assert CHANNELS == ("python", "langchain", "llama_index", "mcp", "cli", "inspector", "import")
+    assert CHANNELS == ("python", "langchain", "llama_index", "mcp", "cli", "inspector", "import", "scores")
     assert LEVELS == {"agent": 0, "user": 1, "judge": 2, "host": 3, "env": 3, "human": 4}
 
 

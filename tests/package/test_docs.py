@@ -188,7 +188,8 @@ def imports_of(page: Path) -> set[tuple[str, str]]:
 @pytest.mark.parametrize("page", PAGES, ids=_named)
 def test_what_pages_teach_is_importable_from_where_a_user_would_look(page: Path):
     for module, name in imports_of(page):
-        assert module.count(".") <= 1, f"{page.name} imports {name} from {module}: export it one level down"
+        deep = 1 + module.startswith("cascade_memory.capabilities.")  # each of which is a room
+        assert module.count(".") <= deep, f"{page.name} imports {name} from {module}: export it one level down"
         try:
             exported = importlib.import_module(module).__all__
         except MissingExtra:

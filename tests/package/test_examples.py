@@ -141,3 +141,12 @@ def test_a_benchmark_runs(script: str, arguments: str, data: Path, tmp_path: Pat
     assert re.search(r"\d", printed)
     if "rows.jsonl" in arguments:
         assert (tmp_path / "rows.jsonl").read_text().count("\n") >= 1
+
+
+@pytest.mark.slow
+def test_an_agent_learns_from_scores_on_its_traces_as_from_direct_rewards(tmp_path: Path):
+    pytest.importorskip("langchain")
+    printed = run("collected_scores.py", cwd=tmp_path)
+    first, *_, last = (int(share) for share in re.findall(r"(\d+) %", printed))
+    assert first < 90 <= last
+    assert printed.endswith("with direct rewards: True\n")

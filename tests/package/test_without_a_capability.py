@@ -15,6 +15,7 @@ from cascade_memory.capabilities import CAPABILITIES
 _NAMES = {
     "otel": r"\botel\b",
     "review": r"\breview\b|audit|undo",
+    "scores": r"\bscores\b",
     "sources": r"\bsources\b|quarantine",
     "traces": r"\btraces\b|trace_id",
     "warnings": r"\b[Ww]arnings?\b",

@@ -19,6 +19,7 @@ from failed_once import check_once, fail_once
 from in_traces import span
 from inside import engine_of
 from learned_folder import sql
+from scored import recalled, score
 
 from cascade_memory import CascadeMemory, Ranking
 from cascade_memory.assembly.move import move
@@ -68,6 +69,8 @@ def lived_in(folder: Path) -> None:
         memory.cases.search("only looked up")
         with span():
             memory.recall("still open")
+        recalled(memory, 9)
+        memory.scores.collect([score(9, judge="human", by="ann")])
         memory.end(memory.recall("ended without a verdict").episode_id, solution="perhaps")
         judged = memory.recall("answered wrongly").episode_id
         memory.episodes.finish(judged, solution="wrong")

@@ -1,0 +1,57 @@
+"""Checks a score that a collector returned, before anything is made of it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, cast
+
+from cascade_memory.capabilities.scores.mapping import SOURCES, Reading
+from cascade_memory.capabilities.scores.reckoning import Row
+from cascade_memory.capabilities.scores.score import Score
+from cascade_memory.capabilities.scores.tables import LATEST, NAME_CHARS, PLATFORM_CHARS, TRACE_CHARS
+from cascade_memory.domain.actions import check_actor
+from cascade_memory.domain.digests import digest
+from cascade_memory.domain.quoting import quoted
+from cascade_memory.domain.validation import MAX_ID_CHARS, MAX_SOLUTION_CHARS, check_number, check_text, check_word
+from cascade_memory.engine.door import Incoming
+from cascade_memory.errors import InvalidInput
+
+
+class Checked(NamedTuple):
+    """A score with its row."""
+
+    score: Score
+    row: Row
+    correction: str | None  # its text
+
+
+def checked(score: Score, reading: Reading, record: Incoming) -> Checked:
+    """Return a score with the row that it becomes; raise ``InvalidInput`` if a part of it cannot be used."""
+    correction = score.correction
+    if correction is not None:
+        correction = check_text(correction, "correction", MAX_SOLUTION_CHARS, allow_empty=True).strip() or None
+    value, deleted = cast("object", score.value), cast("object", score.deleted)
+    if value is not None and not isinstance(value, (bool, int, float, str)):
+        raise InvalidInput(f"the value of a score must be a number, yes or no, a label or None, not {quoted(value)}")
+    if not isinstance(deleted, bool):
+        raise InvalidInput(f"deleted must be True or False, not {quoted(deleted)}")
+    row = Row(
+        platform=record.name(_line(score.platform, "platform", PLATFORM_CHARS), "platform"),
+        feedback=record.name(_line(score.id, "id", MAX_ID_CHARS), "id"),
+        name=record.name(_line(score.name, "name", NAME_CHARS), "name"),
+        value=reading.number(value),
+        judge=check_word(score.judge, tuple(SOURCES), "judge"),
+        correction=None if correction is None else digest(correction),
+        deleted=int(deleted),
+        actor=check_actor(score.by),
+        at=check_number(score.at, "at (seconds since 1970)", 0.0, LATEST),
+        trace_id=None if score.trace_id is None else _line(score.trace_id, "trace_id", TRACE_CHARS),
+        span_id=None if score.span_id is None else _line(score.span_id, "span_id", TRACE_CHARS),
+    )
+    return Checked(score, row, correction)
+
+
+def _line(value: object, name: str, limit: int) -> str:
+    text = check_text(value, name, limit)
+    if not text.isprintable():
+        raise InvalidInput(f"{name} must be one line without invisible characters, not {quoted(text)}")
+    return text

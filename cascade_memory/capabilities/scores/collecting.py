@@ -1,0 +1,138 @@
+"""What all collectors do with what they have read: leave out what does not fit, and find out what was withdrawn."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TypeVar
+
+from cascade_memory.capabilities.scores.asking import Platform
+from cascade_memory.capabilities.scores.fields import Fields, Unfit, listed
+from cascade_memory.capabilities.scores.score import Score, Unread
+
+LAG = 900.0  # seconds: a platform may show a score only so long after it was given, and its clock may be wrong
+_SUSPICIOUS = 5  # known scores, none of which is there any more: the key is rather one of another project
+_T = TypeVar("_T")
+
+
+def scores(rows: Iterable[Fields], score_of: Callable[[Fields], Score | None]) -> Iterator[Score | Unread]:
+    """Yield the score of each row, once, and an ``Unread`` for a row whose texts cannot be used.
+
+    >>> rows = [Fields("Phoenix", {"id": "7"}), Fields("Phoenix", {"id": "7"}), Fields("Phoenix", {"id": ""})]
+    >>> made = lambda row: Score(platform="phoenix", id=row.id("id"), name="correct", value=1.0, judge="human", at=1.7e9)
+    >>> [type(one).__name__ for one in scores(rows, made)]
+    ['Score', 'Unread']
+    """
+    latest: dict[str, float] = {}
+    for row in rows:
+        try:
+            one = score_of(row)
+        except Unfit as why:
+            yield Unread(str(why))
+            continue
+        if one is not None and one.at > latest.get(one.id, -1.0):
+            latest[one.id] = one.at
+            yield one
+
+
+def in_order(read: Iterable[Score | Unread]) -> list[Score | Unread]:
+    """Return all that was read, oldest first, and nothing if reading fails.
+
+    Platforms give the newest first. Whoever goes on with the newest score that is stored would otherwise miss older ones after
+    a read that failed halfway.
+
+    >>> in_order([Unread("a")])
+    [Unread(why='a')]
+    """
+    return sorted(read, key=lambda one: one.at if isinstance(one, Score) else 0.0)
+
+
+def with_withdrawn(
+    platform: Platform, known: Sequence[Score], rows: Iterable[Fields], score_of: Callable[[Fields], Score | None]
+) -> Iterator[Score | Unread]:
+    """Yield the scores in rows; then each known one that was not among them, with ``deleted=True``.
+
+    The rows must be complete: whatever the platform has of ``known`` is in them. If reading them raises, nothing is withdrawn.
+    A score younger than ``LAG`` counts as withdrawn only later, since the platform may not show it yet.
+
+    >>> one = Score(platform="phoenix", id="7", name="correct", value=1.0, judge="human", at=1.7e9, trace_id="4bf9")
+    >>> platform = Platform("Phoenix", "http://localhost:6006", headers={}, keys="PHOENIX_API_KEY")
+    >>> [score.deleted for score in with_withdrawn(platform, [one], [], lambda row: None)]
+    [True]
+    """
+    began, there = time.time(), set[str]()
+
+    def noted(row: Fields) -> Score | None:
+        try:
+            one = score_of(row)
+        except Unfit:  # it is still there
+            there.add(str(row.raw("id")))
+            raise
+        if one is not None:
+            there.add(one.id)
+        return one
+
+    yield from scores(rows, noted)
+    missing = [one for one in known if one.id not in there and (one.span_id or one.trace_id) and not one.deleted]
+    if len(missing) >= _SUSPICIOUS and not any(one.id in there for one in known):
+        raise platform.failed(
+            f"not one of {len(missing):,} scores that were read before is there any more; nothing was withdrawn, because the "
+            "key may now be one of another project or workspace"
+        )
+    for one in missing:
+        if one.at < began - LAG:
+            yield dataclasses.replace(one, deleted=True, at=began)
+
+
+def by_cursor(platform: Platform, path: str, cursor_of: Callable[[Fields], str | None], **asked: object) -> Iterator[Fields]:
+    """Yield the items of all pages: each page is an object with a list ``data``, and has the cursor of the next one.
+
+    >>> from types import SimpleNamespace
+    >>> pages = [{"data": [{"id": "1"}], "next_cursor": "a"}, {"data": [{"id": "2"}], "next_cursor": None}]
+    >>> platform = SimpleNamespace(name="Phoenix", get=lambda path, **asked: pages.pop(0))
+    >>> [row.id("id") for row in by_cursor(platform, "/v1", lambda page: page.text_or_none("next_cursor"))]
+    ['1', '2']
+    """
+    seen: set[str] = set()
+    cursor: str | None = None
+    while True:
+        page = Fields(platform.name, platform.get(path, cursor=cursor, **asked))
+        yield from page.items("data")
+        cursor = cursor_of(page)
+        if cursor is None:
+            return
+        if cursor in seen:
+            raise platform.failed(f"it gives the same cursor for two pages of {path}, so they have no end")
+        seen.add(cursor)
+
+
+def by_offset(platform: Platform, path: str, size: int, **asked: object) -> Iterator[Fields]:
+    """Yield the items of all pages: each page is a list, and the next one begins after so many items.
+
+    >>> from types import SimpleNamespace
+    >>> pages = [[{"id": "1"}, {"id": "2"}], [{"id": "3"}]]
+    >>> platform = SimpleNamespace(name="LangSmith", get=lambda path, **asked: pages.pop(0))
+    >>> [row.id("id") for row in by_offset(platform, "/feedback", 2)]
+    ['1', '2', '3']
+    """
+    offset, before = 0, set[str]()
+    while True:
+        page = listed(platform.name, platform.get(path, limit=size, offset=offset, **asked), path.strip("/"))
+        yield from page
+        here = {str(row.raw("id")) for row in page}
+        if len(page) < size or here <= before:  # asked for some values, LangSmith ignores the offset
+            return
+        offset, before = offset + len(page), here
+
+
+def batches(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
+    """Split items into lists of at most this size.
+
+    >>> list(batches("abc", 2))
+    [['a', 'b'], ['c']]
+    """
+    rest = iter(items)
+    while batch := list(islice(rest, size)):
+        yield batch
