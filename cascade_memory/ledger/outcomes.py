@@ -14,7 +14,7 @@ from cascade_memory.domain.actions import NewAction, Taken
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.records import CASE_ADDED, SETTLED, Column, NewCase, Settled, Settlement, Unsettled
 from cascade_memory.domain.signed import Signed
-from cascade_memory.domain.trust import REVISED
+from cascade_memory.domain.trust import REVISED, level
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, TicketRefused, UnknownEpisode
 from cascade_memory.ledger import case_states, cases, episode_states, redeeming, verdicts
 from cascade_memory.ledger.before_settling import UNSETTLED, Before, capped, read_before
@@ -368,7 +368,7 @@ def _may_replace(current: dict[str, Any], new: Settlement) -> bool:
         return False  # what is beyond the cap teaches nothing, and takes nothing back that was learned
     if new.overwrite and not _is_less_trusted(current, new):
         return True
-    if _adds_to(current, new):
+    if _adds_to(current, new) or _stands_beside(current, new):
         return True
     if current["value"] == new.value:
         return False
@@ -381,6 +381,15 @@ def _may_replace(current: dict[str, Any], new: Settlement) -> bool:
 def _is_less_trusted(current: dict[str, Any], new: Settlement) -> bool:
     """Tell whether this is an agent's report on an episode that a trusted source has already judged."""
     return current["source"] in TRUSTED_SOURCES and new.source not in TRUSTED_SOURCES
+
+
+def _stands_beside(current: dict[str, Any], new: Settlement) -> bool:
+    """Tell whether somebody reports directly what a collected score may only repeat, and is trusted as much.
+
+    The score may be withdrawn later, and the direct report must not go with it.
+    """
+    is_collected = current["channel"] in REVISED and new.channel not in REVISED
+    return is_collected and level(new.source) >= level(current["source"])
 
 
 def _adds_to(current: dict[str, Any], new: Settlement) -> bool:

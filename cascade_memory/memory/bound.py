@@ -316,9 +316,10 @@ class Bound:
             opens=opens,
             cap=None if by.actor is None or by_hand else cap_of(self._caps, source, by.channel),
         )
-        began = time.time_ns() if engine.listeners else 0
+        listeners = engine.listeners
+        began = time.time_ns() if listeners else 0
         settled = engine.reward(judgement)
-        for part in engine.listeners:
+        for part in listeners:
             part.heard("reward", began, judgement, settled)
         if settled.changed and settled.case_id is None and not settled.capped:
             self._warn_unkept(judgement.unkept or "solution", value)

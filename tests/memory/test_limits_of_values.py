@@ -140,6 +140,8 @@ def _options(memory: CascadeMemory, verb: str, parameter: str) -> dict[str, Any]
         "entry_id": lambda: "entry",
         "sort": lambda: "newest",
         "source": lambda: "human",
+        "scores": list,
+        "platform": lambda: "phoenix",
     }
     parameters = inspect.signature(verb_of(memory, verb)).parameters
     missing = [name for name, one in parameters.items() if one.default is one.empty and name != parameter]

@@ -19,7 +19,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from cascade_memory import CascadeMemory, Ranking
 from cascade_memory.encoders.hashing import HashingEmbedder
-from cascade_memory.errors import MissingExtra
+from cascade_memory.errors import InvalidInput, MissingExtra
 
 # The attributes that the conventions for generative AI give to memory operations and to the event of an evaluation's result
 # (semantic-conventions-genai, gen-ai-spans.md and gen-ai-events.md), as far as they are about a memory in the same process.
@@ -185,6 +185,20 @@ def test_switched_off_nothing_is_emitted_and_nobody_listens(memory: CascadeMemor
     memory.otel.off()
     memory.recall("cool a mug")
     assert len(telemetry.spans()) == 2
+
+
+def test_the_same_reward_again_is_no_second_span(memory: CascadeMemory, telemetry: Telemetry):
+    episode_id = memory.recall("cool a mug").episode_id
+    for _ in range(3):
+        memory.reward(episode_id, 1.0, solution="fridge")
+    assert [span.name for span in telemetry.spans()] == ["search_memory", "create_memory"]
+    assert telemetry.metrics()["cascade_memory.rewards"] == {("host",): 1}
+
+
+@pytest.mark.parametrize("name", ["tracer_provider", "meter_provider"])
+def test_what_is_no_provider_is_refused(memory: CascadeMemory, name: str):
+    with pytest.raises(InvalidInput, match=f"{name} must have get_"):
+        memory.otel.on(**{name: object()})
 
 
 def test_what_fails_in_the_export_does_not_disturb_the_agent(memory: CascadeMemory):

@@ -96,3 +96,14 @@ def test_a_persons_own_correction_here_stays(memory: CascadeMemory):
     memory.acting(actor="bob").review.correct(episode, "put it on ice")
     memory.scores.collect([corrected(at=1.7e9 + 9, correction="put it into snow")])
     assert solutions(memory) == ["put it on ice"]
+
+
+def test_a_withdrawn_correction_does_not_stay_because_the_text_of_an_older_one_is_not_at_hand(memory: CascadeMemory):
+    recalled(memory, 1)
+    older = corrected(id="a", by="bob", correction="put it on ice")
+    memory.scores.collect([older, corrected(at=1.7e9 + 1)])
+    assert solutions(memory) == [RIGHT]
+    memory.scores.collect([corrected(at=1.7e9 + 1, deleted=True)])
+    assert RIGHT not in solutions(memory)
+    memory.scores.collect([older])
+    assert solutions(memory) == ["put it on ice"]

@@ -43,6 +43,11 @@ def test_what_a_memorys_own_spans_say_of_its_rewards_is_no_verdict(tmp_path: Pat
     assert read(tmp_path, request) == []
 
 
+def test_an_attribute_without_a_value_does_not_end_the_file(tmp_path: Path):
+    empty = record(attributes=[*record()["attributes"], {"key": "note", "value": {}}])
+    assert [one.value for one in read(tmp_path, logs(empty), logs(record()))] == [0.5, 0.5]
+
+
 def test_a_request_over_many_lines_is_read(tmp_path: Path):
     (found,) = read(tmp_path, json.dumps(logs(record()), indent=2))
     assert found.value == 0.5

@@ -156,3 +156,52 @@ def test_weights_must_be_numbers(memory: CascadeMemory, weights: object):
         memory.scores.collect([], weights=weights)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="labels"):
         memory.scores.collect([], labels={"a": 2.0})
+
+
+def test_a_score_stays_with_its_episode_when_its_trace_gets_a_second_one(memory: CascadeMemory):
+    episode = recalled(memory, 1)
+    memory.scores.collect([score(1)])
+    assert recalled(memory, 1) != episode
+    assert memory.scores.collect([score(1, 0.0, at=1.7e9 + 1)]).rewarded == 1
+    assert reward(memory, episode) == (0.0, "judge")
+    memory.scores.collect([score(1, 0.0, at=1.7e9 + 2, deleted=True)])
+    assert reward(memory, episode) == (None, None)
+
+
+@pytest.mark.parametrize("value", [1.0, 0.0])
+def test_a_direct_reward_after_the_score_stays_when_the_score_goes(memory: CascadeMemory, value: float):
+    episode = recalled(memory, 1)
+    memory.scores.collect([score(1, 1.0)])
+    memory.reward(episode, value, source="human")
+    memory.scores.collect([score(1, 1.0, at=1.7e9 + 1, deleted=True)])
+    assert reward(memory, episode) == (value, "human")
+
+
+def test_a_less_trusted_direct_reward_does_not_replace_a_score(memory: CascadeMemory):
+    episode = recalled(memory, 1)
+    memory.scores.collect([score(1, 1.0, judge="human")])
+    memory.reward(episode, 1.0, source="judge")
+    assert reward(memory, episode) == (1.0, "human")
+
+
+def test_what_is_forgotten_by_channel_does_not_come_back_with_another_score(memory: CascadeMemory):
+    episode = recalled(memory, 1)
+    memory.scores.collect([score(1, 1.0, id="m", judge="human", by="mallory")])
+    memory.forget(by_channel="scores")
+    assert memory.scores.of(episode) == []
+    memory.scores.collect([score(1, 0.0, id="j")])
+    assert reward(memory, episode) == (0.0, "judge")
+
+
+def test_a_collector_that_returns_something_else_keeps_what_came_before(memory: CascadeMemory):
+    episode = recalled(memory, 1)
+    with pytest.raises(InvalidInput, match="objects of the class Score"):
+        memory.scores.collect(iter([score(1), "no score"]))  # type: ignore[list-item]
+    assert reward(memory, episode) == (1.0, "judge")
+
+
+def test_values_without_a_meaning_are_counted_in_bounded_space(memory: CascadeMemory):
+    recalled(memory, 1)
+    found = memory.scores.collect([score(1, 10**5_000, id="huge"), *(score(1, 1_000 + n, id=f"n{n}") for n in range(1_100))])
+    assert len(found.unnumbered) <= 1_001
+    assert sum(found.unnumbered.values()) == 1_101

@@ -81,6 +81,8 @@ class Emitter:
 
     def reward(self, began: int, asked: Judgement, found: Settled) -> None:
         """Emit how an episode ended, with the event of an evaluation's result; it names the span of the recall if known."""
+        if not found.changed:
+            return  # the same reward again says nothing new
         verb = "update_memory" if found.case_id is None else "create_memory"
         judged = self._spans.get(asked.episode_id)
         links = [] if judged is None else [trace.Link(judged)]
@@ -90,7 +92,8 @@ class Emitter:
             span.add_event(EVALUATED, result)
             span.set_attributes({EPISODE: asked.episode_id, **({RECORD: found.case_id} if found.case_id else {})})
             if self._content and found.case_id and asked.solution is not None:
-                span.set_attribute(RECORDS, _json([{"id": found.case_id, "content": solution_text(asked.solution)}]))
+                told = {"id": found.case_id, "content": {"solution": solution_text(asked.solution)}}
+                span.set_attribute(RECORDS, _json([told]))
         self._ended(span, verb, began, None)
         self._rewards.add(1, {SOURCE: asked.source})
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from cascade_memory.capabilities.otel.engine_part import Telling
-from cascade_memory.errors import MissingExtra
+from cascade_memory.domain.quoting import quoted
+from cascade_memory.errors import InvalidInput, MissingExtra
 from cascade_memory.memory.bound import Bound
 
 
@@ -28,6 +29,9 @@ class Otel(Bound):
         >>> memory.otel.on()
         >>> memory.otel.off()
         """
+        for given, method, name in ((tracer_provider, "get_tracer", "tracer"), (meter_provider, "get_meter", "meter")):
+            if given is not None and not callable(getattr(given, method, None)):
+                raise InvalidInput(f"{name}_provider must have {method}, as OpenTelemetry's own have, unlike {quoted(given)}")
         try:
             from cascade_memory.capabilities.otel.emitting import Emitter
         except ImportError as error:

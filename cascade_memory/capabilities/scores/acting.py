@@ -67,7 +67,10 @@ class Acting(Capable):
         raise failed or InvalidInput(f"episode {episode_id!r} does not become what its scores ask for")
 
     def _step(self, now: Standing, episode_id: str, texts: Mapping[str, str], seen: str) -> Callable[[], str] | None:
-        """Return what is to be done next; None if that needs the text of a correction that is not at hand."""
+        """Return what is to be done next; None if that needs the text of a correction that is not at hand.
+
+        Then a correction that no score asks for any more is at least taken back.
+        """
         engine, current, asked = self._open(), now.current, now.wish
         if current is not None and current.is_ours and now.gives_way:
             if now.entry is not None:
@@ -83,6 +86,8 @@ class Acting(Capable):
                 engine, episode_id, asked.value, asked.source, asked.actor, overwrite=current is not None
             )
         text = texts.get(asked.corrects.note)
+        if text is None and current is not None and current.is_ours and now.entry is not None:
+            return lambda: self._take_back(engine, episode_id, str(now.entry), str(now.note))
         if text is None:
             return None
         note = asked.corrects.note

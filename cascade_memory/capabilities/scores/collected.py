@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cascade_memory.domain.display import counted
+from cascade_memory.domain.quoting import quoted
 from cascade_memory.visible import on_one_line
 
-MOST_WHY, MOST_NAMES = 5, 5
+MOST_WHY, MOST_NAMES, _MOST_KINDS = 5, 5, 1_000
 _NOUNS = {"human": "human", "judge": "judge", "code": "program", "agent": "agent"}
 
 
@@ -74,6 +75,12 @@ class Tally:
         self.counts["refused"] += score
         if len(self._why) < MOST_WHY:
             self._why.append(why)
+
+    def unnumber(self, value: object) -> None:
+        """Count a value that means no number; after ``_MOST_KINDS`` different ones, all others together."""
+        said = value[:40] if isinstance(value, str) else quoted(value)
+        is_new = said not in self.unnumbered and len(self.unnumbered) >= _MOST_KINDS
+        self.unnumbered["others" if is_new else said] += 1
 
     def collected(self, *, dry_run: bool) -> Collected:
         """Return what was counted."""

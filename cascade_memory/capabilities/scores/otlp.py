@@ -65,7 +65,7 @@ def _below(path: tuple[dict[str, Any], ...], levels: tuple[str, ...]) -> Iterato
 
 def _score(path: tuple[dict[str, Any], ...], judge: Judge) -> Score:
     event, of = path[-1], path[-1] if "traceId" in path[-1] else path[-2]  # an event in a span is about that span
-    said = {one["key"]: next(iter(one["value"].values())) for one in event["attributes"]}
+    said: dict[str, Any] = {one["key"]: next(iter(one["value"].values()), None) for one in event["attributes"]}
     trace, span, name = of.get("traceId") or None, of.get("spanId") or None, said[_NAME]
     scope, value = path[2].get("scope", {}).get("name", ""), said.get(_VALUE)
     return Score(

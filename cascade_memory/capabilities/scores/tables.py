@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cascade_memory.domain.trust import REVISED
 from cascade_memory.ledger import INTEGER, REAL, TEXT, Column, Index, Table, between, one_of, rules, whole
 
 NAME_CHARS, PLATFORM_CHARS, TRACE_CHARS = 256, 64, 64
@@ -23,6 +24,7 @@ SCORE = Table(
         Column("correction", TEXT, rules.hex_of, optional=True, about="a digest of the right answer"),
         Column("deleted", INTEGER, whole(0, 1), about="1 if it was withdrawn on its platform"),
         Column("actor", TEXT, rules.ACTOR, optional=True, about="who gave it (the platform says it)"),
+        Column("channel", TEXT, one_of(*REVISED), about="that of its outcome, with which it is forgotten"),
         Column("at", REAL, between(0.0, LATEST), dated=True, about="when it was given or last changed"),
     ),
     unique=("episode, platform, feedback",),

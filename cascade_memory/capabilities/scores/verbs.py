@@ -15,6 +15,7 @@ from cascade_memory.capabilities.scores.score import Score, Unread
 from cascade_memory.capabilities.scores.standing import ROWS, rows_of
 from cascade_memory.domain.moments import Moment, moment_of
 from cascade_memory.domain.quoting import quoted
+from cascade_memory.domain.trust import REVISED
 from cascade_memory.engine.part import episode_of
 from cascade_memory.errors import CascadeError, InvalidInput, StoreError, UnknownEpisode
 from cascade_memory.ledger import Connection
@@ -134,8 +135,6 @@ class Scores(Capable):
         if isinstance(score, Unread):
             tally.refuse(score.why)
             return None
-        if not isinstance(cast("object", score), Score):
-            raise InvalidInput(f"a collector must return objects of the class Score, not {quoted(score)}")
         try:
             one = checked(score, reading, self._open().parts.door.record())
         except InvalidInput as error:
@@ -156,15 +155,31 @@ class Scores(Capable):
         return None if found is None else _Seen(one, found)
 
     def _episode_of(self, one: Checked) -> str | None:
-        """Return the id of the episode of a score: by its trace or, without one, by an earlier version; None without both."""
-        number, score = self._namespace_id(), one.score
+        """Return the id of the episode of a score: by its trace or, without one, by an earlier version; None without both.
+
+        If the trace has got a second episode since, the earlier version says which one is meant.
+        """
+        score = one.score
         if score.trace_id is None:
-            query = """SELECT episode.id FROM score JOIN episode ON episode.key = score.episode
-                         WHERE score.namespace = ? AND platform = ? AND feedback = ? ORDER BY score.key DESC LIMIT 1"""
-            with self._reading() as tx:
-                found = tx.execute(query, (number, one.row.platform, one.row.feedback)).fetchone()
-            return None if found is None else str(found[0])
-        return episode_of(self._caught_up().capable, number, None, score.trace_id, score.span_id)
+            return self._of_earlier(one)
+        try:
+            return episode_of(self._caught_up().capable, self._namespace_id(), None, score.trace_id, score.span_id)
+        except InvalidInput:
+            found = self._of_earlier(one)
+            if found is None:
+                raise
+            return found
+
+    def _of_earlier(self, one: Checked) -> str | None:
+        """Return the id of the episode of a stored version, of the same trace if the score has one."""
+        query = """SELECT episode.id FROM score JOIN episode ON episode.key = score.episode
+                     WHERE score.namespace = ? AND platform = ? AND feedback = ? AND (trace_id = ? OR ? IS NULL)
+                     ORDER BY score.key DESC LIMIT 1"""
+        row = one.row
+        with self._reading() as tx:
+            values = (self._namespace_id(), row.platform, row.feedback, row.trace_id, row.trace_id)
+            found = tx.execute(query, values).fetchone()
+        return None if found is None else str(found[0])
 
     def _versions(self, seen: Iterable[_Seen]) -> dict[tuple[str, str, str], Row]:
         """Return the stored versions of scores, by episode, platform and id."""
@@ -212,6 +227,12 @@ def _score(row: Row) -> Score:
     )
 
 
+def _one(score: object) -> Score | Unread:
+    if not isinstance(score, (Score, Unread)):
+        raise InvalidInput(f"a collector must return objects of the class Score, not {quoted(score)}")
+    return score
+
+
 def _batches(scores: Iterable[Score | Unread]) -> Iterator[tuple[list[Score | Unread], Exception | None]]:
     """Yield batches; if the collector fails, also what it returned before, with the error."""
     iterator = iter(scores)
@@ -219,7 +240,7 @@ def _batches(scores: Iterable[Score | Unread]) -> Iterator[tuple[list[Score | Un
         batch, failed = list[Score | Unread](), None
         try:
             for score in itertools.islice(iterator, _AT_ONCE):
-                batch.append(score)  # one by one: what came before a failure must stay
+                batch.append(_one(score))  # one by one: what came before a failure must stay
         except Exception as error:  # noqa: BLE001 - it is raised again, after what came before it is stored
             failed = error
         if batch or failed is not None:
@@ -247,7 +268,7 @@ def _count(seen: _Seen, tally: Tally, *, is_older: bool) -> None:
     if is_older:
         tally.counts["older"] += 1
     elif row.value is None and row.correction is None and not row.deleted:
-        tally.unnumbered[str(score.value)[:40]] += 1
+        tally.unnumber(score.value)
     else:
         tally.found[row.judge] += 1
 
@@ -269,8 +290,7 @@ def _is_older(tx: Connection, namespace: int, seen: _Seen) -> bool:
     if episode is None or (known is not None and row.version <= known.version):
         return known is not None and row.version < known.version
     tx.execute("DELETE FROM score WHERE episode = ? AND platform = ? AND feedback = ?", (episode, *seen.id))
-    marks = ", ".join("?" * len(row))
-    tx.execute(
-        f"INSERT INTO score (episode, namespace, {', '.join(row._fields)}) VALUES (?, ?, {marks})", (episode, namespace, *row)
-    )
+    names, marks = ", ".join(row._fields), ", ".join("?" * len(row))
+    values = (episode, namespace, REVISED[0], *row)
+    tx.execute(f"INSERT INTO score (episode, namespace, channel, {names}) VALUES (?, ?, ?, {marks})", values)
     return False

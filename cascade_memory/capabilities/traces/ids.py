@@ -32,6 +32,8 @@ def span_id_of(value: object) -> str:
 
 
 def _plain(value: object, name: str, form: re.Pattern[str], wanted: str) -> str:
+    if isinstance(value, int):
+        raise InvalidInput(f"{name} must be a text: opentelemetry.trace.format_{name} makes one of OpenTelemetry's number")
     given = check_id(value, name).strip().lower()
     plain = given.replace("-", "") if _UUID.fullmatch(given) else given
     if not form.fullmatch(plain):

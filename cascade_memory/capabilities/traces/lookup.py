@@ -47,7 +47,6 @@ def the_episode(tx: Connection, namespace: int, trace: str, span: str | None) ->
     named = ", ".join(f"{one.id!r} (span_id {min(one.spans)})" for one in found[:_NAMED])
     more = f" and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
     asked = "" if span is None else f", and not one of them alone has recalled in the span {span}"
-    raise InvalidInput(
-        f"the trace {trace} has {len(found):,} episodes{asked}: pass the span_id= in which one of them has recalled, or its "
-        f"episode_id: {named}{more}"
-    )
+    tells_apart = len(frozenset[str]().union(*(one.spans for one in found))) > 1
+    how = "the span_id= in which one of them has recalled, or its episode_id" if tells_apart else "an episode_id"
+    raise InvalidInput(f"the trace {trace} has {len(found):,} episodes{asked}: pass {how}: {named}{more}")
