@@ -16,6 +16,7 @@ from scored import logs, opened, recalled, record, score
 
 from cascade_memory.capabilities.scores import platforms
 from cascade_memory.cli import main
+from cascade_memory.errors import PlatformFailed
 
 
 @pytest.fixture
@@ -196,6 +197,33 @@ def test_a_failure_is_one_line_and_is_tried_again_until_ctrl_c(
     assert away.startswith("cascade-memory collect somewhere: it is away")
     assert "sk-proj" not in away
     assert stopped == "cascade-memory collect somewhere: stopped"
+
+
+def test_a_check_that_fails_each_time_is_made_once_an_hour(
+    folder: Path, somewhere: Somewhere, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def check(known: Any) -> Any:
+        somewhere.asked.append(len(known))
+        raise PlatformFailed("nothing was withdrawn")
+        yield
+
+    def sleep(seconds: float) -> None:
+        if seconds == 1_800.0:
+            slept.append(seconds)
+        if seconds == 1_800.0 and len(slept) == 4:
+            raise KeyboardInterrupt
+
+    slept: list[float] = []
+    began = time.monotonic()
+    somewhere.scores = [score(1, judge="human", platform="somewhere", at=time.time())]
+    somewhere.check = check  # pyright: ignore[reportAttributeAccessIssue]
+    assert main(["collect", "somewhere", "--path", str(folder)]) == 0
+    somewhere.asked.clear()
+    monkeypatch.setattr("time.sleep", sleep)
+    monkeypatch.setattr("time.monotonic", lambda: began + sum(slept))
+    assert main(["collect", "somewhere", "--path", str(folder), "--every", "1800"]) == 0
+    assert [one for one in somewhere.asked if one == 1] == [1, 1]  # at the start and after an hour
+    assert capsys.readouterr().err.count("nothing was withdrawn") == 2
 
 
 @pytest.mark.slow

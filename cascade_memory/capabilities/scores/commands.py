@@ -71,9 +71,10 @@ def _again_and_again(options: argparse.Namespace, platform: Platform, memory: Me
     checked = -math.inf
     while True:
         due = time.monotonic() >= checked + _PAUSE
+        checked = time.monotonic() if due else checked  # even if it fails: it may do so each time, and asks for much
         try:
             _once(options, platform, memory, since, check=due)
-            since, checked = None, time.monotonic() if due else checked
+            since = None
         except Exception as error:  # noqa: BLE001 - a platform may fail in any way, and is asked again
             said = redact_secrets(f"{str(error) or type(error).__name__}; tried again in {options.every:g} seconds")
             sys.stderr.write(f"{options.called}: {refusal(on_one_line(said))}\n")
