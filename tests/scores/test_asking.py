@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import gzip
 import logging
+import socket
 import threading
+import time
 import traceback
+from collections.abc import Iterator
 from email.utils import formatdate
 from typing import Any
 
@@ -106,6 +110,51 @@ def test_an_answer_that_comes_byte_by_byte_has_a_deadline(monkeypatch, pauses):
         list(langsmith.collect(url=platform.url))
 
 
+def test_headers_that_come_one_by_one_have_a_deadline(monkeypatch, pauses):
+    monkeypatch.setattr(asking, "SECONDS", 0.2)
+    monkeypatch.setattr(asking, "TRIES", 2)
+    with listening() as (server, url):
+        threading.Thread(target=_drip_headers, args=(server,), daemon=True).start()
+        began = time.monotonic()
+        with pytest.raises(PlatformFailed, match=r"did not answer within 0.2 seconds, 2 times"):
+            list(langsmith.collect(url=url))
+        assert time.monotonic() - began < 10.0
+
+
+def test_an_answer_that_has_no_length_is_not_complete_where_it_was_cut(monkeypatch, pauses):
+    monkeypatch.setattr(asking, "SECONDS", 0.2)
+    monkeypatch.setattr(asking, "TRIES", 1)
+    with listening() as (server, url):
+        threading.Thread(target=_hold, args=(server, b"HTTP/1.1 200 OK\r\n\r\n[]"), daemon=True).start()
+        with pytest.raises(PlatformFailed, match=r"not complete after 0.2 seconds, 1 times"):
+            list(langsmith.collect(url=url))
+
+
+@contextlib.contextmanager
+def listening() -> Iterator[tuple[socket.socket, str]]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server, f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+def _drip_headers(server: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while True:
+            connection, _ = server.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.sendall(b"HTTP/1.1 200 OK\r\n")
+                for _ in range(2_000):
+                    connection.sendall(b"x: y\r\n")
+                    threading.Event().wait(0.02)  # sleeping takes no time here
+
+
+def _hold(server: socket.socket, answer: bytes) -> None:
+    connection, _ = server.accept()
+    with connection, contextlib.suppress(OSError):
+        connection.sendall(answer)
+        while connection.recv(4_096):
+            pass
+
+
 def test_a_platform_that_never_answers_is_left(monkeypatch, pauses):
     monkeypatch.setattr(asking, "SECONDS", 0.05)
     left = threading.Event()
@@ -201,6 +250,21 @@ def test_a_key_reaches_no_log_no_message_no_traceback_and_no_file(collector, cap
     everything += b"".join(one.read_bytes() for one in tmp_path.rglob("*") if one.is_file())
     pair = base64.b64encode(f"pk-lf-of-a-test:{SECRET}".encode())
     assert [one for one in (KEY.encode(), SECRET.encode(), pair) if one in everything] == []
+
+
+def test_a_traceback_with_local_variables_has_no_key(monkeypatch, pauses):
+    def shown(collector: Any, url: str) -> str:
+        with pytest.raises((PlatformFailed, InvalidInput)) as caught:
+            list(collector.collect(url=url))
+        return "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
+
+    pair = base64.b64encode(f"pk-lf-of-a-test:{SECRET}".encode()).decode()
+    for collector in COLLECTORS:
+        with playing(in_turn(Odd(401))) as platform:
+            said = shown(collector, "http://platform.example") + shown(collector, platform.url)
+        assert [one for one in (KEY, SECRET, pair) if one in said] == []
+    monkeypatch.setenv("LANGSMITH_API_KEY", f"{KEY}\nHost: evil")
+    assert KEY not in shown(langsmith, "http://localhost:1")
 
 
 def _tried(collector: Any, url: str) -> list[str]:

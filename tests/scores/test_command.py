@@ -16,6 +16,7 @@ from scored import logs, opened, recalled, record, score
 
 from cascade_memory.capabilities.scores import platforms
 from cascade_memory.cli import main
+from cascade_memory.errors import PlatformFailed
 
 
 @pytest.fixture
@@ -128,10 +129,49 @@ def test_a_platform_is_asked_for_what_is_new_and_whether_what_is_known_still_is(
         assert main(words) == 0
     assert main([*words, "--since", "1970-01-02T00:00:00+00:00"]) == 0
     newest = somewhere.scores[0].at
-    assert somewhere.asked == [0.0, newest, ["1"], 86_400.0, ["1"]]
+    with opened(folder) as memory:
+        oldest = min(one.opened_at for one in memory.episodes.all())
+    assert somewhere.asked == [oldest, newest, ["1"], 86_400.0, ["1"]]
     with pytest.raises(SystemExit):
         main(["collect", "somewhere", "--help"])
     assert "SOMEWHERE_KEY" in capsys.readouterr().out
+
+
+def test_a_score_from_the_future_stops_no_collector(folder: Path, somewhere: Somewhere, capsys: pytest.CaptureFixture[str]):
+    now = time.time()
+    late = score(2, id="2", platform="somewhere", at=now + 40_000)  # a clock that is wrong by hours
+    somewhere.scores = [score(1, platform="somewhere", at=now - 1_000), late, score(0, id="3", platform="somewhere", at=9e10)]
+    words = ["collect", "somewhere", "--path", str(folder)]
+    assert main(words) == 0
+    assert "1 refused" in capsys.readouterr().out
+    somewhere.scores = []
+    assert main(words) == 0
+    assert somewhere.asked[1] == pytest.approx(now - 1_000)
+
+
+def test_an_empty_memory_begins_now(tmp_path: Path, somewhere: Somewhere):
+    opened(tmp_path / "memory").close()
+    somewhere.scores, began = [], time.time()
+    assert main(["collect", "somewhere", "--path", str(tmp_path / "memory")]) == 0
+    assert began <= somewhere.asked[0] <= time.time()
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"at": time.time() + 200_000}, "must not be more than a day from now"),
+        ({"span_id": "ghp_" + "a1" * 18}, "span_id must be 32 hexadecimal digits, or 16 for a span, or a UUID"),
+        ({"trace_id": None, "span_id": "x"}, "span_id must be 32"),
+        ({"trace_id": "ghp_" + "a1" * 18}, "trace_id must be 32"),
+    ],
+)
+def test_what_cannot_be_a_moment_or_an_id_is_refused(folder: Path, fields: dict[str, Any], why: str):
+    with opened(folder) as memory:
+        memory.scores.collect([score(1)])
+        found = memory.scores.collect([score(1, at=fields.pop("at", 1.71e9), **fields)])
+    assert found.refused == 1
+    assert why in found.why[0]
+    assert "a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1" not in found.why[0] or "trace_id" not in fields
 
 
 def test_a_failure_is_one_line_and_is_tried_again_until_ctrl_c(
@@ -157,6 +197,33 @@ def test_a_failure_is_one_line_and_is_tried_again_until_ctrl_c(
     assert away.startswith("cascade-memory collect somewhere: it is away")
     assert "sk-proj" not in away
     assert stopped == "cascade-memory collect somewhere: stopped"
+
+
+def test_a_check_that_fails_each_time_is_made_once_an_hour(
+    folder: Path, somewhere: Somewhere, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def check(known: Any) -> Any:
+        somewhere.asked.append(len(known))
+        raise PlatformFailed("nothing was withdrawn")
+        yield
+
+    def sleep(seconds: float) -> None:
+        if seconds == 1_800.0:
+            slept.append(seconds)
+        if seconds == 1_800.0 and len(slept) == 4:
+            raise KeyboardInterrupt
+
+    slept: list[float] = []
+    began = time.monotonic()
+    somewhere.scores = [score(1, judge="human", platform="somewhere", at=time.time())]
+    somewhere.check = check  # pyright: ignore[reportAttributeAccessIssue]
+    assert main(["collect", "somewhere", "--path", str(folder)]) == 0
+    somewhere.asked.clear()
+    monkeypatch.setattr("time.sleep", sleep)
+    monkeypatch.setattr("time.monotonic", lambda: began + sum(slept))
+    assert main(["collect", "somewhere", "--path", str(folder), "--every", "1800"]) == 0
+    assert [one for one in somewhere.asked if one == 1] == [1, 1]  # at the start and after an hour
+    assert capsys.readouterr().err.count("nothing was withdrawn") == 2
 
 
 @pytest.mark.slow

@@ -61,6 +61,9 @@ def test_a_thumb_in_langsmith_becomes_a_reward_is_revised_and_withdrawn(folder, 
     assert collect(folder, platform) == 0  # deleted
     assert reward() is None
     assert "without an outcome again" in capsys.readouterr().out
+    for _ in range(2):
+        assert collect(folder, platform, item(score=0) | {"modified_at": written(time.time() - 40_000)}) == 0
+        assert reward() == 0.0  # there again: the key was one of another project for a while
 
 
 def test_no_key_and_no_secret_of_a_comment_or_a_correction_reaches_the_ledger_or_the_output(folder, platform, capfd):

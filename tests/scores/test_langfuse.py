@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
+import re
 from typing import Any
 
 import pytest
 from score_platform import SECRET, Odd, Query, in_turn, page_of, playing
 
-from cascade_memory.capabilities.scores import langfuse
+from cascade_memory.capabilities.scores import Unread, collecting, langfuse
 from cascade_memory.errors import PlatformFailed
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -128,8 +129,35 @@ def test_a_score_that_was_given_just_now_is_not_taken_for_deleted(monkeypatch):
 
 def test_nothing_is_withdrawn_if_the_key_is_one_of_another_project():
     known = read([score(number) for number in range(5)])
-    with playing(server([])) as platform, pytest.raises(PlatformFailed, match=r"not one of 5 scores .* nothing was withdrawn"):
+    with playing(server([])) as platform, pytest.raises(PlatformFailed, match=r"5 of 5 scores .* nothing was withdrawn"):
         list(langfuse.check(known, url=platform.url))
+
+
+def test_two_projects_that_feed_one_memory_do_not_delete_each_others_scores():
+    known = read([score(number) for number in range(8)])
+    with (
+        playing(server([score(number) for number in range(3)])) as platform,
+        pytest.raises(PlatformFailed, match=r"5 of 8 scores .* another project"),
+    ):
+        list(langfuse.check(known, url=platform.url))
+    with playing(server([score(number) for number in range(4)])) as platform:
+        assert sum(one.deleted for one in langfuse.check(known, url=platform.url)) == 4
+    with playing(server([])) as platform:
+        assert sum(one.deleted for one in langfuse.check(known[:3], url=platform.url)) == 3
+
+
+def test_a_score_that_is_there_again_beats_the_deletion_that_was_inferred():
+    (one,) = read([score(1)])
+    with playing(server([])) as platform:
+        (gone,) = langfuse.check([one], url=platform.url)
+    assert gone.deleted
+    with playing(server([score(1)])) as platform:
+        (back,) = langfuse.check([gone], url=platform.url)
+        assert (back.deleted, back.value) == (False, 0.5)
+        assert gone.at < back.at < gone.at + 1
+        assert list(langfuse.check([back], url=platform.url)) == [one]  # an older version than the one that is known
+    with playing(server([])) as platform:
+        assert list(langfuse.check([gone], url=platform.url)) == []
 
 
 def test_nothing_is_withdrawn_if_reading_fails(pauses):
@@ -153,9 +181,10 @@ def test_nothing_is_withdrawn_if_reading_fails(pauses):
         ({"subject": None}, r"data\[0\]\.subject\.kind should be a text, and is missing"),
     ],
 )
-def test_other_types_than_documented_are_refused_by_name(fields, said):
-    with pytest.raises(PlatformFailed, match=said):
-        read([score(**fields)])
+def test_a_score_with_other_types_than_documented_is_told_of_and_the_others_are_read(fields, said):
+    one, unread = sorted(read([score(1, **fields), score(2)]), key=lambda found: isinstance(found, Unread))
+    assert re.search(said, unread.why)
+    assert one.id == score(2)["id"]
 
 
 def test_cursors_that_lead_in_a_circle_are_no_end():
@@ -163,6 +192,22 @@ def test_cursors_that_lead_in_a_circle_are_no_end():
     with playing(in_turn(page)) as platform, pytest.raises(PlatformFailed, match="the same cursor for two pages"):
         list(langfuse.collect(url=platform.url))
     assert len(platform.asked) == 2
+
+
+def test_cursors_without_an_end_are_left(monkeypatch):
+    def answer(_path: str, query: Query) -> Any:
+        number = int(query.get("cursor", ["0"])[0]) + 1
+        return {"data": [score(number)] if full else [], "meta": {"cursor": str(number)}}
+
+    full = False
+    with playing(answer) as platform, pytest.raises(PlatformFailed, match="100 empty pages"):
+        list(langfuse.collect(url=platform.url))
+    assert len(platform.asked) == 100
+    full = True
+    monkeypatch.setattr(collecting, "_PAGES", 120)
+    with playing(answer) as platform, pytest.raises(PlatformFailed, match="more than 120 pages"):
+        list(langfuse.collect(url=platform.url))
+    assert len(platform.asked) == 120
 
 
 def test_a_version_without_this_api_says_so():

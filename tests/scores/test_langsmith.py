@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from score_platform import RUN, TRACE, Query, feedback, page_of, playing
 
-from cascade_memory.capabilities.scores import langsmith
+from cascade_memory.capabilities.scores import collecting, langsmith
 from cascade_memory.errors import PlatformFailed
 
 
@@ -119,17 +120,63 @@ def test_a_revised_score_has_its_new_value_and_a_deleted_one_is_marked():
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"id": 7}, r"LangSmith: feedback\[0\]\.id should be a text, and is not 7"),
-        ({"key": None}, r"feedback\[0\]\.key should be a text, and is missing"),
+        ({"key": None}, r"LangSmith: feedback\[0\]\.key should be a text, and is missing"),
         ({"score": [1]}, r"feedback\[0\]\.score should be a number, true or false, or a text, and is not a list"),
         ({"score": float("nan")}, r"feedback\[0\]\.score should be a finite number, and is not nan"),
         ({"modified_at": "yesterday"}, r"feedback\[0\]\.modified_at should be a time, and is not 'yesterday'"),
         ({"feedback_source": "app"}, r"feedback\[0\]\.feedback_source should be an object, and is not 'app'"),
     ],
 )
-def test_other_types_than_documented_are_refused_by_name(fields, said):
-    with pytest.raises(PlatformFailed, match=said):
+def test_a_score_with_other_types_than_documented_is_told_of_and_the_others_are_read(fields, said):
+    unread, one = read([feedback(1, **fields), feedback(2)])
+    assert re.search(said, unread.why)
+    assert one.id == feedback(2)["id"]
+
+
+@pytest.mark.parametrize("fields", [{"id": 7}, {"id": None, "score": [1]}])
+def test_an_item_without_an_id_ends_a_read_since_all_scores_would_seem_to_be_deleted(fields):
+    with pytest.raises(PlatformFailed, match=r"LangSmith: feedback\[0\]\..* should be"):
         read([feedback(**fields)])
+
+
+def only_first_page(items: list[Any]) -> Any:
+    """Asked for runs, this server gives as many as are wanted, and ignores where to begin."""
+
+    def answer(_path: str, query: Query) -> Any:
+        return [one for one in items if one["run_id"] in query["run"]][: int(query["limit"][0])]
+
+    return answer
+
+
+def test_a_check_asks_for_fewer_runs_if_a_page_repeats():
+    items = [feedback(number, run_id=f"{number // 3:032x}") for number in range(150)]
+    known = read(items)
+    with playing(only_first_page(items)) as platform:
+        found = list(langsmith.check(known, url=platform.url))
+    assert {one.id for one in found} == {one.id for one in known}
+    assert not any(one.deleted for one in found)
+
+
+def test_a_full_page_that_repeats_is_never_taken_for_all_there_is():
+    items = [feedback(number) for number in range(101)]
+    known = read(items)
+    found: list[Any] = []
+    with (
+        playing(only_first_page(items)) as platform,
+        pytest.raises(PlatformFailed, match="one page of /feedback again and again"),
+    ):
+        found.extend(langsmith.check(known, url=platform.url))
+    assert found == []
+
+
+def test_pages_without_an_end_are_left(monkeypatch):
+    monkeypatch.setattr(collecting, "_PAGES", 7)
+    with (
+        playing(lambda _path, query: [feedback(int(query["offset"][0]) + number) for number in range(100)]) as platform,
+        pytest.raises(PlatformFailed, match="/feedback has more than 7 pages"),
+    ):
+        list(langsmith.collect(url=platform.url))
+    assert len(platform.asked) == 7
 
 
 def test_pages_are_lists():

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from score_platform import Odd, Query, page_of, playing
 
-from cascade_memory.capabilities.scores import phoenix
+from cascade_memory.capabilities.scores import Unread, phoenix
 from cascade_memory.errors import PlatformFailed
 
 
@@ -154,6 +155,7 @@ def test_an_unknown_project_is_said():
         ({"result": [1]}, r"data\[0\]\.result should be an object, and is not a list"),
     ],
 )
-def test_other_types_than_documented_are_refused_by_name(fields, said):
-    with pytest.raises(PlatformFailed, match=said):
-        read([annotation(**fields)])
+def test_a_score_with_other_types_than_documented_is_told_of_and_the_others_are_read(fields, said):
+    one, unread = sorted(read([annotation(1, **fields), annotation(2)]), key=lambda found: isinstance(found, Unread))
+    assert re.search(said, unread.why)
+    assert one.id == annotation(2)["id"]

@@ -19,6 +19,7 @@ from cascade_memory.capabilities.scores.webhook import Webhook, signature
 from cascade_memory.errors import InvalidInput, StoreBusy
 from cascade_memory.mcp_server.guard import Guard
 from cascade_memory.mcp_server.serve import with_others
+from cascade_memory.serving.crowd import VOUCH
 
 SECRET = "a-secret-of-some-length"
 ONE = {"id": "7", "name": "thumb", "value": True, "judge": "human", "at": 1.7e9, "trace_id": TRACE, "by": "ann"}
@@ -228,6 +229,35 @@ def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch):
 
     asyncio.run(hook()[0]({"type": "http", "method": "POST", "path": "/", "headers": []}, receive, send))
     assert sent[0]["status"] == 408
+
+
+def test_only_a_proven_sender_is_vouched_for():
+    app, memory = hook()
+    vouched: list[bool] = []
+    free = True
+
+    def vouch() -> bool:
+        vouched.append(free)
+        return free
+
+    async def crowded(scope: Any, receive: Any, send: Any) -> None:
+        await app({**scope, VOUCH: vouch}, receive, send)
+
+    assert post(crowded)[0] == 401
+    assert post(crowded, x_cascade_signature=signature(SECRET, b"another body"))[0] == 401
+    assert vouched == []
+    sent = signature(SECRET, BODY)
+    free = False
+    assert post(crowded, x_cascade_signature=sent)[0] == 503
+    free = True
+    assert post(crowded, x_cascade_signature=sent)[0] == 200  # what was not taken may be sent again
+    assert (vouched, len(memory.taken)) == ([False, True], 1)
+
+
+@pytest.mark.parametrize("options", [{"weights": "oops"}, {"weights": {"a": -1}}, {"labels": {"a": 2}}, {"labels": ["a"]}])
+def test_weights_and_labels_are_checked_at_once(options):
+    with pytest.raises(InvalidInput):
+        hook(**options)
 
 
 def test_an_error_is_answered_without_its_traceback(caplog):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import socket
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -36,6 +38,7 @@ def setting(*names: str, default: str | None = None) -> str:
     if found is None:
         raise InvalidInput(f"set the environment variable {' or '.join(names)}")
     if not (found.isascii() and found.isprintable()):
+        del found, value  # it may be a key, and a traceback may show local variables
         raise InvalidInput(f"the environment variable {' or '.join(names)} has characters that no key and no address has")
     return found
 
@@ -76,8 +79,9 @@ class Platform:
     def __init__(self, name: str, url: str, *, headers: Mapping[str, str], keys: str) -> None:
         self.name, self._url, self._keys = name, url, keys
         self._host = urlsplit(url).hostname
-        self._headers = {**headers, "accept": "application/json", "accept-encoding": "identity"}
+        self._headers = _Headers({**headers, "accept": "application/json", "accept-encoding": "identity"})
         self._client: httpx.Client | None = None
+        self._deadline = _Deadline()
 
     def __repr__(self) -> str:
         """Show no key."""
@@ -148,22 +152,67 @@ class Platform:
         import httpx
 
         assert self._client is not None, "a platform is asked within its block"
-        until, body = time.monotonic() + SECONDS, bytearray()
+        body, said = bytearray(), f"it did not answer within {SECONDS:g} seconds"
+        asked: dict[str, Any] = {"params": query, "headers": self._headers, "extensions": {"trace": self._deadline.connected}}
+        with self._deadline.after(SECONDS):
+            try:
+                with self._client.stream("GET", f"{self._url}{path}", **asked) as answer:
+                    said = f"its answer was not complete after {SECONDS:g} seconds"
+                    if answer.headers.get("content-encoding", "identity") != "identity":
+                        return None, b"", None, "its answer is compressed, which it was asked not to be"
+                    for part in answer.iter_raw() if answer.status_code == 200 else ():
+                        body += part
+                        if len(body) > LARGEST:
+                            return None, b"", None, f"its answer has more than {LARGEST:,} bytes"
+                    if not self._deadline.passed:  # else the body may end where the connection was cut
+                        return answer.status_code, bytes(body), answer.headers.get("retry-after"), None
+            except httpx.TimeoutException:
+                pass
+            except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+                if not self._deadline.passed:
+                    return None, b"", None, f"it cannot be reached, or closed the connection ({type(error).__name__})"
+        return None, b"", None, said
+
+
+class _Headers(dict[str, str]):
+    """They contain the key, and tracebacks may show local variables."""
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} headers>"
+
+
+class _Deadline:
+    """Cuts a connection on which an answer takes too long: httpx limits each wait alone, and headers may come byte by byte."""
+
+    def __init__(self) -> None:
+        self.passed = False
+        self._socket: socket.socket | None = None  # of the connection, which serves one request after the other
+
+    def connected(self, event: str, found: Mapping[str, Any]) -> None:
+        """Take notice of what httpx does."""
+        if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
+            self._socket = found["return_value"].get_extra_info("socket")
+            if self.passed:
+                self._cut()
+
+    @contextlib.contextmanager
+    def after(self, seconds: float) -> Generator[None, None, None]:
+        """Return a block after whose begin the connection is cut."""
+        self.passed = False
+        timer = threading.Timer(seconds, self._cut)
+        timer.daemon = True
+        timer.start()
         try:
-            with self._client.stream("GET", f"{self._url}{path}", params=query, headers=self._headers) as answer:
-                if answer.headers.get("content-encoding", "identity") != "identity":
-                    return None, b"", None, "its answer is compressed, which it was asked not to be"
-                for part in answer.iter_raw() if answer.status_code == 200 else ():
-                    body += part
-                    if len(body) > LARGEST:
-                        return None, b"", None, f"its answer has more than {LARGEST:,} bytes"
-                    if time.monotonic() > until:
-                        return None, b"", None, f"its answer was not complete after {SECONDS:g} seconds"
-                return answer.status_code, bytes(body), answer.headers.get("retry-after"), None
-        except httpx.TimeoutException:
-            return None, b"", None, f"it did not answer within {SECONDS:g} seconds"
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            return None, b"", None, f"it cannot be reached, or closed the connection ({type(error).__name__})"
+            yield
+        finally:
+            timer.cancel()
+            timer.join()  # it may be cutting, and must not cut the next request
+
+    def _cut(self) -> None:
+        self.passed = True
+        if self._socket is not None:
+            with contextlib.suppress(OSError):  # closed already
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # wakes who reads, which a mere close does not
 
 
 def _pause(number: int, asked: str | None) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from typing import NamedTuple, cast
 
 from cascade_memory.capabilities.scores.mapping import SOURCES, Reading
@@ -14,6 +16,9 @@ from cascade_memory.domain.quoting import quoted
 from cascade_memory.domain.validation import MAX_ID_CHARS, MAX_SOLUTION_CHARS, check_number, check_text, check_word
 from cascade_memory.engine.door import Incoming
 from cascade_memory.errors import InvalidInput
+
+_AHEAD = 86_400.0  # seconds by which the clock of a platform may be ahead
+_ID = re.compile("[0-9a-f]{16}|[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 class Checked(NamedTuple):
@@ -43,9 +48,9 @@ def checked(score: Score, reading: Reading, record: Incoming) -> Checked:
         correction=None if correction is None else digest(correction),
         deleted=int(deleted),
         actor=check_actor(score.by),
-        at=check_number(score.at, "at (seconds since 1970)", 0.0, LATEST),
-        trace_id=None if score.trace_id is None else _line(score.trace_id, "trace_id", TRACE_CHARS),
-        span_id=None if score.span_id is None else _line(score.span_id, "span_id", TRACE_CHARS),
+        at=_moment(score.at),
+        trace_id=None if score.trace_id is None else _id(score.trace_id, "trace_id"),
+        span_id=None if score.span_id is None else _id(score.span_id, "span_id"),
     )
     return Checked(score, row, correction)
 
@@ -54,4 +59,20 @@ def _line(value: object, name: str, limit: int) -> str:
     text = check_text(value, name, limit)
     if not text.isprintable():
         raise InvalidInput(f"{name} must be one line without invisible characters, not {quoted(text)}")
+    return text
+
+
+def _moment(value: object) -> float:
+    """Check a time. A later one than any that comes would make a version that counts for ever."""
+    at = check_number(value, "at (seconds since 1970)", 0.0, LATEST)
+    if at > time.time() + _AHEAD:
+        raise InvalidInput(f"at (seconds since 1970) must not be more than a day from now, and is {at:.0f}")
+    return at
+
+
+def _id(value: object, name: str) -> str:
+    """Check an id of a trace or a span: a text of another form might be anything, a key for example."""
+    text = _line(value, name, TRACE_CHARS).strip()
+    if not _ID.fullmatch(text):
+        raise InvalidInput(f"{name} must be 32 hexadecimal digits, or 16 for a span, or a UUID, not {quoted(value)}")
     return text

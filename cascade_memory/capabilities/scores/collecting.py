@@ -11,10 +11,17 @@ from typing import TypeVar
 from cascade_memory.capabilities.scores.asking import Platform
 from cascade_memory.capabilities.scores.fields import Fields, Unfit, listed
 from cascade_memory.capabilities.scores.score import Score, Unread
+from cascade_memory.errors import PlatformFailed
 
 LAG = 900.0  # seconds: a platform may show a score only so long after it was given, and its clock may be wrong
-_SUSPICIOUS = 5  # known scores, none of which is there any more: the key is rather one of another project
+_FEW = 4  # known scores: of so many or more, at most half are withdrawn at once
+_AFTER = 0.001  # seconds after an inferred deletion: enough to be the newer version
+_PAGES, _EMPTY = 10_000, 100  # of a read, and of those without an item one after the other
 _T = TypeVar("_T")
+
+
+class Repeated(PlatformFailed):
+    """A platform gives the same page for another offset, and there may be more items than those."""
 
 
 def scores(rows: Iterable[Fields], score_of: Callable[[Fields], Score | None]) -> Iterator[Score | Unread]:
@@ -30,6 +37,8 @@ def scores(rows: Iterable[Fields], score_of: Callable[[Fields], Score | None]) -
         try:
             one = score_of(row)
         except Unfit as why:
+            if not isinstance(row.raw("id"), str):  # if ids are elsewhere now, all known scores would seem to be gone
+                raise PlatformFailed(str(why)) from None
             yield Unread(str(why))
             continue
         if one is not None and one.at > latest.get(one.id, -1.0):
@@ -55,7 +64,8 @@ def with_withdrawn(
     """Yield the scores in rows; then each known one that was not among them, with ``deleted=True``.
 
     The rows must be complete: whatever the platform has of ``known`` is in them. If reading them raises, nothing is withdrawn.
-    A score younger than ``LAG`` counts as withdrawn only later, since the platform may not show it yet.
+    A score younger than ``LAG`` counts as withdrawn only later, since the platform may not show it yet. One that is known as
+    deleted and is there after all (the key was one of another project for a while) is yielded as a newer version than that.
 
     >>> one = Score(platform="phoenix", id="7", name="correct", value=1.0, judge="human", at=1.7e9, trace_id="4bf9")
     >>> platform = Platform("Phoenix", "http://localhost:6006", headers={}, keys="PHOENIX_API_KEY")
@@ -63,6 +73,7 @@ def with_withdrawn(
     [True]
     """
     began, there = time.time(), set[str]()
+    gone = {one.id: one.at for one in known if one.deleted}
 
     def noted(row: Fields) -> Score | None:
         try:
@@ -70,20 +81,21 @@ def with_withdrawn(
         except Unfit:  # it is still there
             there.add(str(row.raw("id")))
             raise
-        if one is not None:
-            there.add(one.id)
-        return one
+        if one is None:
+            return None
+        there.add(one.id)
+        return dataclasses.replace(one, at=gone[one.id] + _AFTER) if one.at <= gone.get(one.id, -1.0) else one
 
     yield from scores(rows, noted)
-    missing = [one for one in known if one.id not in there and (one.span_id or one.trace_id) and not one.deleted]
-    if len(missing) >= _SUSPICIOUS and not any(one.id in there for one in known):
+    counted = [one for one in known if (one.span_id or one.trace_id) and not one.deleted]
+    missing = [one for one in counted if one.id not in there and one.at < began - LAG]
+    if len(counted) >= _FEW and 2 * len(missing) > len(counted):
         raise platform.failed(
-            f"not one of {len(missing):,} scores that were read before is there any more; nothing was withdrawn, because the "
-            "key may now be one of another project or workspace"
+            f"{len(missing):,} of {len(counted):,} scores that were read before are not there any more; nothing was withdrawn, "
+            "because the key may be one of another project or workspace than theirs"
         )
     for one in missing:
-        if one.at < began - LAG:
-            yield dataclasses.replace(one, deleted=True, at=began)
+        yield dataclasses.replace(one, deleted=True, at=began)
 
 
 def by_cursor(platform: Platform, path: str, cursor_of: Callable[[Fields], str | None], **asked: object) -> Iterator[Fields]:
@@ -97,15 +109,24 @@ def by_cursor(platform: Platform, path: str, cursor_of: Callable[[Fields], str |
     """
     seen: set[str] = set()
     cursor: str | None = None
+    empty = 0
     while True:
         page = Fields(platform.name, platform.get(path, cursor=cursor, **asked))
-        yield from page.items("data")
+        items = page.items("data")
+        yield from items
         cursor = cursor_of(page)
         if cursor is None:
             return
         if cursor in seen:
             raise platform.failed(f"it gives the same cursor for two pages of {path}, so they have no end")
         seen.add(cursor)
+        empty = 0 if items else empty + 1
+        if empty == _EMPTY:
+            raise platform.failed(
+                f"it gives {_EMPTY} empty pages of {path} one after the other, each with a cursor of the next"
+            )
+        if len(seen) == _PAGES:
+            raise platform.failed(_endless(path))
 
 
 def by_offset(platform: Platform, path: str, size: int, **asked: object) -> Iterator[Fields]:
@@ -118,13 +139,37 @@ def by_offset(platform: Platform, path: str, size: int, **asked: object) -> Iter
     ['1', '2', '3']
     """
     offset, before = 0, set[str]()
-    while True:
+    for _ in range(_PAGES):
         page = listed(platform.name, platform.get(path, limit=size, offset=offset, **asked), path.strip("/"))
-        yield from page
         here = {str(row.raw("id")) for row in page}
-        if len(page) < size or here <= before:  # asked for some values, LangSmith ignores the offset
+        repeats = len(page) >= size and here <= before  # asked for some values, LangSmith ignores the offset
+        if repeats and len(page) == size:
+            raise Repeated(str(platform.failed(f"it gives one page of {path} again and again, so what follows cannot be read")))
+        yield from page
+        if repeats or len(page) < size:
             return
         offset, before = offset + len(page), here
+    raise platform.failed(_endless(path))
+
+
+def by_offset_of(platform: Platform, path: str, size: int, name: str, values: Iterable[str], at_once: int) -> Iterator[Fields]:
+    """Yield the items of all pages that have one of some values; ask for fewer at once if one page is all that can be read.
+
+    >>> from types import SimpleNamespace
+    >>> platform = SimpleNamespace(name="LangSmith", failed=PlatformFailed)
+    >>> platform.get = lambda path, *, run, **_: [{"id": one} for one in run][:2]
+    >>> [row.id("id") for row in by_offset_of(platform, "/feedback", 2, "run", ["1", "2", "3"], 3)]
+    ['1', '2', '3']
+    """
+    for some in batches(values, at_once):
+        try:
+            rows = list(by_offset(platform, path, size, **{name: some}))
+        except Repeated:
+            if len(some) == 1:
+                raise
+            yield from by_offset_of(platform, path, size, name, some, (len(some) + 1) // 2)
+        else:
+            yield from rows
 
 
 def batches(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
@@ -136,3 +181,7 @@ def batches(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
     rest = iter(items)
     while batch := list(islice(rest, size)):
         yield batch
+
+
+def _endless(path: str) -> str:
+    return f"{path} has more than {_PAGES:,} pages; a later moment to begin with (--since) makes them fewer"

@@ -36,7 +36,7 @@ def add(groups: Commands) -> None:
         if platform.is_file:
             command.add_argument("file", metavar="FILE")
         else:
-            about = f"begin with what was given then (default: with the newest stored score of {name})"
+            about = f"begin with what was given then (default: with the newest stored score of {name}, or the oldest episode)"
             command.add_argument("--since", metavar="WHEN", help=f'{about}: "2026-11-24", or "7d" ago')
         if platform.settings:
             command.epilog = f"Environment variables: {', '.join(platform.settings)}."
@@ -71,9 +71,10 @@ def _again_and_again(options: argparse.Namespace, platform: Platform, memory: Me
     checked = -math.inf
     while True:
         due = time.monotonic() >= checked + _PAUSE
+        checked = time.monotonic() if due else checked  # even if it fails: it may do so each time, and asks for much
         try:
             _once(options, platform, memory, since, check=due)
-            since, checked = None, time.monotonic() if due else checked
+            since = None
         except Exception as error:  # noqa: BLE001 - a platform may fail in any way, and is asked again
             said = redact_secrets(f"{str(error) or type(error).__name__}; tried again in {options.every:g} seconds")
             sys.stderr.write(f"{options.called}: {refusal(on_one_line(said))}\n")
@@ -85,8 +86,8 @@ def _once(options: argparse.Namespace, platform: Platform, memory: Memory, since
     if platform.is_file:
         found = platform.function("collect")(options.file)
     else:
-        start = memory.scores.newest(options.command) if since is None else since
-        found = platform.function("collect")(since=start or 0.0)
+        start = _start(memory, options.command) if since is None else since
+        found = platform.function("collect")(since=start)
         known = memory.scores.known(options.command, since=_CHECKED) if check else []
         if known:
             found = itertools.chain(found, platform.function("check")(known))
@@ -97,6 +98,16 @@ def _once(options: argparse.Namespace, platform: Platform, memory: Memory, since
         print_json(dataclasses.asdict(collected))
     else:
         print(collected, flush=True)
+
+
+def _start(memory: Memory, name: str) -> float:
+    """Return where a read of a platform begins: with its newest stored score or, without one, with the oldest episode."""
+    now, newest = time.time(), memory.scores.newest(name)
+    if newest is not None and newest > now:  # a clock is wrong
+        newest = max((one.at for one in memory.scores.known(name) if one.at <= now), default=None)
+    if newest is None:
+        newest = next((one.opened_at for one in memory.episodes.all()), now)
+    return min(newest, now)
 
 
 def _pair(text: str) -> tuple[str, float]:

@@ -27,18 +27,18 @@ _T = TypeVar("_T")
 
 
 class Unfit(PlatformFailed):
-    """A score has the right types, but a text in it cannot be used: it is left out, and the others are read."""
+    """A field of a score cannot be used: the score is left out, and the others are read."""
 
 
 class Fields:
-    """An object of a platform's JSON.
+    """An object of a platform's JSON. With ``item``, one of a list: what is wrong in it is wrong with this one alone.
 
     >>> Fields("Phoenix", {"id": "7", "result": {"score": 0.5}}).inner("result").value("score")
     0.5
     """
 
-    def __init__(self, platform: str, found: object, where: str = "") -> None:
-        self._platform, self._where = platform, where
+    def __init__(self, platform: str, found: object, where: str = "", *, item: bool = False) -> None:
+        self._platform, self._where, self._item = platform, where, item
         if not isinstance(found, Mapping):
             raise self._wrong("", "an object", found)
         self._found = cast("Mapping[str, Any]", found)
@@ -107,7 +107,7 @@ class Fields:
         if isinstance(found, Mapping):
             inner = list(cast("Mapping[str, Any]", found).values())
             text = inner[0] if len(inner) == 1 and isinstance(inner[0], str) else self._json(name, found) if inner else ""
-            return Fields(self._platform, {name: text}, self._where).text_or_none(name)
+            return Fields(self._platform, {name: text}, self._where, item=self._item).text_or_none(name)
         return self.text_or_none(name)
 
     def has(self, name: str) -> bool:
@@ -117,7 +117,7 @@ class Fields:
     def inner(self, name: str) -> Fields:
         """Return an object within this one; an empty one if the field is missing or null."""
         found = self._found.get(name)
-        return Fields(self._platform, {} if found is None else found, f"{self._where}{name}.")
+        return Fields(self._platform, {} if found is None else found, f"{self._where}{name}.", item=self._item)
 
     def items(self, name: str) -> list[Fields]:
         """Return the objects of a list."""
@@ -164,7 +164,8 @@ class Fields:
     def _wrong(self, name: str, wanted: str, found: object) -> PlatformFailed:
         field = f"{self._where}{name}".rstrip(".") or "an answer"
         given = "missing" if found is None else f"not {quoted(found)}"
-        return PlatformFailed(f"{self._platform}: {field} should be {wanted}, and is {given}; its API may have changed")
+        kind = Unfit if self._item else PlatformFailed
+        return kind(f"{self._platform}: {field} should be {wanted}, and is {given}; its API may have changed")
 
 
 def listed(platform: str, found: object, where: str) -> list[Fields]:
@@ -175,7 +176,7 @@ def listed(platform: str, found: object, where: str) -> list[Fields]:
     """
     if not isinstance(found, list):
         raise PlatformFailed(f"{platform}: {where} should be a list, and is not; its API may have changed")
-    return [Fields(platform, one, f"{where}[{number}].") for number, one in enumerate(cast("list[object]", found))]
+    return [Fields(platform, one, f"{where}[{number}].", item=True) for number, one in enumerate(cast("list[object]", found))]
 
 
 def written(moment: float) -> str:

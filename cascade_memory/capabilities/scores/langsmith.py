@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from cascade_memory.capabilities.scores.asking import Platform, address, setting
-from cascade_memory.capabilities.scores.collecting import LAG, batches, by_offset, in_order, scores, with_withdrawn
+from cascade_memory.capabilities.scores.collecting import LAG, by_offset, by_offset_of, in_order, scores, with_withdrawn
 from cascade_memory.capabilities.scores.fields import Fields, written
 from cascade_memory.capabilities.scores.score import Judge, Score, Unread
 
@@ -39,7 +39,7 @@ def check(known: Sequence[Score], *, url: str | None = None) -> Iterator[Score |
     if known:
         runs = dict.fromkeys(str(one.span_id) for one in known)
         with _platform(url) as platform:
-            rows = (row for some in batches(runs, _RUNS) for row in by_offset(platform, "/feedback", _PAGE, run=some))
+            rows = by_offset_of(platform, "/feedback", _PAGE, "run", runs, _RUNS)
             yield from with_withdrawn(platform, known, rows, score_of)
 
 

@@ -46,8 +46,8 @@ def check(known: Sequence[Score], *, url: str | None = None) -> Iterator[Score |
 
 def _platform(url: str | None) -> Platform:
     where = (url or setting("PHOENIX_COLLECTOR_ENDPOINT", "PHOENIX_HOST", default=_URL)).rstrip("/").removesuffix("/v1/traces")
-    key = setting("PHOENIX_API_KEY", default="")
-    where, headers = address(where, of="Phoenix", secret=bool(key)), {"authorization": f"Bearer {key}"} if key else {}
+    where = address(where, of="Phoenix", secret=bool(setting("PHOENIX_API_KEY", default="")))
+    headers = {"authorization": f"Bearer {key}"} if (key := setting("PHOENIX_API_KEY", default="")) else {}
     return Platform("Phoenix", where, headers=headers, keys="PHOENIX_API_KEY")
 
 

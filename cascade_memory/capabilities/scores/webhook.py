@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, TypeAlias
 
+from cascade_memory.capabilities.scores.mapping import Reading
 from cascade_memory.capabilities.scores.posted import scores_in
 from cascade_memory.domain.plain_json import parsed
 from cascade_memory.domain.validation import check_text, check_whole
@@ -64,6 +65,7 @@ class Webhook:
         labels: Mapping[str, float] | None = None,
         most_bytes: int = MOST_BYTES,
     ) -> None:
+        Reading(weights, labels)  # refuses what cannot be used now, and not at the first score
         self._memory, self._weights, self._labels = memory, weights, labels
         self._secret = checked_secret(secret)
         self._platform = check_text(platform, "platform", 64)
@@ -92,20 +94,21 @@ class Webhook:
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or len(length) > 15 or int(length) > self._most:
             raise self._too_large()
-        if not scope.get(VOUCH, _always)():
-            raise _Refused(503, "too many requests are being answered; try again in a moment")
         try:
             body = await asyncio.wait_for(self._body(receive), PATIENCE)
         except asyncio.TimeoutError:
             raise _Refused(408, f"the body did not arrive within {PATIENCE:g} seconds") from None
         mark = self._proven(headers, body)
         try:
-            return await self._applied(body)
+            return await self._applied(body, scope.get(VOUCH, _always))
         except BaseException:
             self._seen.pop(mark, None)  # it was not taken, so the sender may try again
             raise
 
-    async def _applied(self, body: bytes) -> int:
+    async def _applied(self, body: bytes, vouch: Callable[[], bool]) -> int:
+        # Only now: a connection that is vouched for is known, and while it is answered, it is not closed for another one.
+        if not vouch():
+            raise _Refused(503, "too many requests are being answered; try again in a moment")
         try:
             scores = scores_in(self._platform, parsed(body.decode()))
             await in_reward_thread(lambda: self._memory.scores.collect(scores, weights=self._weights, labels=self._labels))
