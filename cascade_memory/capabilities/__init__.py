@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 # In this order they hear of a transaction, and people see their commands and pages.
 CAPABILITIES: tuple[str, ...] = (
+    "models",
     "review",
     "otel",
     "sources",
@@ -31,6 +32,7 @@ CAPABILITIES: tuple[str, ...] = (
 )
 
 if TYPE_CHECKING:
+    from cascade_memory.capabilities.models.verbs import Models
     from cascade_memory.capabilities.otel.verbs import Otel
     from cascade_memory.capabilities.review.verbs import Review
     from cascade_memory.capabilities.sources.verbs import Sources
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     class Nouns:
         """What type checkers see at ``memory.<name>``: a line for each capability."""
 
+        models: Models
         otel: Otel
         review: Review
         sources: Sources

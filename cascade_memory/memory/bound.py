@@ -287,6 +287,8 @@ class Bound:
         opens: RecallRecord | None = None,
     ) -> str | None:
         """Record a checked judgement; return the id of the case that was stored because of it, if any."""
+        for part in engine.ending:
+            part.ends(episode_id)
         by = ByWhom(self._who(record), channel) if by is None else by
         unkept = why_unkept(value, source, retain_at=self._retain_at, retain_from=self._retain_from)
         by_hand = action is not None  # a verdict of a person has no cap
