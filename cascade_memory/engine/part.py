@@ -88,9 +88,10 @@ class EnginePart:
         nanoseconds since 1970, ``asked`` the request, and ``found`` what came of it.
         """
 
-    def ends(self, episode_id: str) -> None:
-        """Add to an episode that is about to end or to be rewarded, if the part is one of the engine's ``ending``."""
+    def ends(self, episode_id: str) -> Mapping[str, Any]:
+        """Return metadata for an episode that ends or is rewarded, if the part is one of the engine's ``ending``."""
         del episode_id
+        return {}
 
     def judged(
         self, judgement: Judgement, episode: Unsettled, solution: Solution | None, *, unseen: bool, teaches_failure: bool

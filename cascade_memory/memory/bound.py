@@ -287,8 +287,6 @@ class Bound:
         opens: RecallRecord | None = None,
     ) -> str | None:
         """Record a checked judgement; return the id of the case that was stored because of it, if any."""
-        for part in engine.ending:
-            part.ends(episode_id)
         by = ByWhom(self._who(record), channel) if by is None else by
         unkept = why_unkept(value, source, retain_at=self._retain_at, retain_from=self._retain_from)
         by_hand = action is not None  # a verdict of a person has no cap
@@ -297,6 +295,8 @@ class Bound:
         elif action is not None and action.corrects:
             unkept = None  # the person says that the solution is right
         metadata = metadata or {}
+        for part in engine.ending:
+            metadata = {**part.ends(episode_id), **metadata}
         failed = unkept is None and value < LOOKS_SOLVED and (action is None or not action.corrects)
         judgement = Judgement(
             episode_id=episode_id,

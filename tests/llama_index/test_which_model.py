@@ -117,7 +117,7 @@ def test_a_query_engine(memory: Any):
     memory.install()
     engine = RetrieverQueryEngine(memory, get_response_synthesizer(llm=Named(script=["it is 5"])))
     engine.query("what is 2 + 3?")
-    assert model_of(memory) == "writer-2"
+    assert model_of(memory) == "writer"  # its completions have no answer of the provider
 
 
 def test_a_field_of_the_users_own_stays(make: Any):

@@ -29,7 +29,8 @@ def test_episodes_are_counted_with_and_without_a_case(memory: CascadeMemory):
     small, large = found["small"], found["large"]
     assert list(found) == ["small", "large"]
     assert (small.episodes, small.shown, small.cases) == (3, 2, 1)
-    assert small.with_case is not None and small.without is not None
+    assert small.with_case is not None
+    assert small.without is not None
     assert (small.with_case.estimate, small.without.estimate) == (0.5, 1.0)
     assert (large.episodes, large.shown, large.cases, large.without) == (1, 1, 1, None)
 
@@ -41,7 +42,8 @@ def test_an_agents_own_word_and_what_was_taken_back_do_not_count(memory: Cascade
     memory.reward(recall.episode_id, 1.0)
     memory.reward(recall.episode_id, 0.0, overwrite=True)
     (small,) = memory.models.all()
-    assert small.episodes == 1 and small.without is not None and small.without.estimate == 0.0
+    assert small.without is not None
+    assert (small.episodes, small.without.estimate) == (1, 0.0)
 
 
 def test_added_cases_have_a_model_only_if_their_metadata_do(memory: CascadeMemory):
@@ -57,7 +59,7 @@ def test_namespaces_are_counted_apart_and_together(memory: CascadeMemory):
     other = memory.acting(namespace="other")
     judged(other, "small", 0.0)
     assert [one.episodes for one in other.models.all()] == [1]
-    assert [value for name, value in memory.report(everywhere=True).rows() if name == "by model"][0].startswith(
+    assert next(value for name, value in memory.report(everywhere=True).rows() if name == "by model").startswith(
         "small: 2 episodes; with a case –, without 0.500"
     )
 

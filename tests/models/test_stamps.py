@@ -91,6 +91,16 @@ def test_an_interrupted_run_is_named_by_the_model_that_ends_it(memory: CascadeMe
     assert only_case(memory).metadata == {"model": "writer-2"}
 
 
+def test_a_person_who_confirms_what_was_seen_is_not_told_that_it_has_changed(memory: CascadeMemory):
+    episode = answered(memory, "planner-1")
+    memory.end(episode, solution="fridge")
+    seen = memory.episodes.get(episode)
+    assert seen is not None
+    memory.models.answered(episode, "writer-2")
+    memory.reward(episode, 1.0, source="human", confirms=seen.fingerprint)
+    assert only_case(memory).metadata == {"model": "planner-1"}
+
+
 def test_an_unknown_episode_is_no_error(memory: CascadeMemory):
     memory.models.answered("nobody's", "writer-2")
     with pytest.raises(UnknownEpisode):
@@ -101,10 +111,8 @@ def test_an_unknown_episode_is_no_error(memory: CascadeMemory):
 def test_a_name_that_cannot_be_stored_does_not_keep_an_episode_from_ending(
     memory: CascadeMemory, monkeypatch: pytest.MonkeyPatch
 ):
-    def fails(*_: object) -> None:
-        raise OSError("the disk is full")
-
-    monkeypatch.setattr("cascade_memory.capabilities.models.engine_part.keep_metadata", fails)
+    # A name that no field of metadata may have: the door refuses it.
+    monkeypatch.setattr("cascade_memory.capabilities.models.engine_part.MODEL", "cascade_model")
     memory.reward(answered(memory, "writer-2"), 1.0, solution="fridge")
     assert only_case(memory).metadata == {}
     assert memory.health().failures == {"models": 1}

@@ -1,18 +1,18 @@
-"""Keeps the names of models while runs go on, and stamps each on its episode when the run ends or is rewarded."""
+"""Keeps the names of models while runs go on; each becomes metadata of its episode when the run ends or is rewarded."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from cascade_memory.capabilities.models.tallies import MODEL, line_of, tallies
+from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.validation import MAX_ID_CHARS
 from cascade_memory.engine.door import Door
 from cascade_memory.engine.part import EnginePart
 from cascade_memory.ledger.core import Ledger
-from cascade_memory.ledger.recalls import keep_metadata, metadata_of
 from cascade_memory.visible import on_one_line
 
 _MOST = 4_096  # episodes whose runs go on; the latest ones
@@ -69,21 +69,20 @@ class Naming(EnginePart):
             if self not in self._engine.ending:
                 self._engine.ending = (*self._engine.ending, self)
 
-    def ends(self, episode_id: str) -> None:
-        """Stamp the name on the episode, unless its metadata have this field already: then somebody else has set it."""
+    def ends(self, episode_id: str) -> Mapping[str, MetadataValue]:
+        """Return the name as metadata, unless those of the episode have this field already: then somebody else has set it."""
         with self._lock:
             name = self._names.pop(episode_id, None)
         if name is None:
-            return
+            return {}
         try:
             parts = self._engine.parts
-            stamp = parts.door.record(episode_id).metadata({MODEL: name})
-            with parts.ledger.connections.write(durable=False) as tx:
-                found = tx.execute("SELECT key, namespace FROM episode WHERE id = ?", (episode_id,)).fetchone()
-                if found is not None and MODEL not in metadata_of(tx, found[0]):
-                    keep_metadata(tx, found[1], found[0], stamp)
+            found = parts.ledger.episodes.one(episode_id)
+            if found is not None and MODEL not in found.metadata:
+                return parts.door.record(episode_id).metadata({MODEL: name})
         except Exception as error:  # noqa: BLE001 - an episode must end, whether or not its model can be named
             self._engine.note_failure("models", error)
+        return {}
 
     def reported(self, namespace: int | None) -> Sequence[tuple[str, str]]:
         """Return a row for each of the models that were used most, for the report."""

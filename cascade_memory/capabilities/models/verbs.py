@@ -12,8 +12,8 @@ from cascade_memory.memory import Capable, explained
 class Models(Capable):
     """Which models answered the tasks of a namespace.
 
-    The name is the field ``model`` of the metadata of an episode and its case. The memories for LangChain and LlamaIndex fill it
-    in from the responses of the model. ``recall`` and ``reward`` take it like any other field: ``metadata={"model": ...}``.
+    The name is the field ``model`` of the metadata of an episode and its case. The memories for LangChain and LlamaIndex fill
+    it in from the responses of the model. ``recall`` and ``reward`` take it like any other field: ``metadata={"model": ...}``.
     """
 
     def all(self) -> list[ModelTally]:
