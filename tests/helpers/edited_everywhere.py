@@ -148,6 +148,7 @@ def _lists(memory: Memory) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "diff(actor)", lambda: memory.sources.diff("7d", by_actor="ann").by_source()
     yield "standings", memory.sources.standings
     yield "traces", lambda: memory.traces.episodes(TRACE)
+    yield "models", memory.models.all
     yield "warnings", memory.warnings.all
     yield "warnings(near)", lambda: memory.warnings.all(near="asks for a column")
     yield "get_warning", lambda: memory.warnings.get(WARNING)
