@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 # In this order they hear of a transaction, and people see their commands and pages.
 CAPABILITIES: tuple[str, ...] = (
+    "models",
     "review",
     "otel",
     "scores",
@@ -33,6 +34,7 @@ CAPABILITIES: tuple[str, ...] = (
 )
 
 if TYPE_CHECKING:
+    from cascade_memory.capabilities.models.verbs import Models
     from cascade_memory.capabilities.otel.verbs import Otel
     from cascade_memory.capabilities.review.verbs import Review
     from cascade_memory.capabilities.scores.verbs import Scores
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     class Nouns:
         """What type checkers see at ``memory.<name>``: a line for each capability."""
 
+        models: Models
         otel: Otel
         review: Review
         scores: Scores

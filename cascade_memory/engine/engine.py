@@ -76,6 +76,7 @@ class Engine:
         self.capable: tuple[EnginePart, ...] = tuple(one.PART(self) for one in capabilities.parts("engine_part"))
         self.hosts = [(part, host) for part in self.capable for host in part.hosts]  # they say what surrounds a recall
         self.listeners: tuple[EnginePart, ...] = ()  # that hear what was done, by ``heard``
+        self.ending: tuple[EnginePart, ...] = ()  # that add metadata to an episode when it ends, by ``ends``
         self.judges, self._learners = overriding(self.capable, "judged"), overriding(self.capable, "learn")
         self._decider = Decider(parts, candidates, self.floor, overriding(self.capable, "mask"), self.note_failure)
         for part in filter(lambda one: one.follows, self.capable):

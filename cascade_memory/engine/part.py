@@ -88,6 +88,11 @@ class EnginePart:
         nanoseconds since 1970, ``asked`` the request, and ``found`` what came of it.
         """
 
+    def ends(self, episode_id: str) -> Mapping[str, Any]:
+        """Return metadata for an episode that ends or is rewarded, if the part is one of the engine's ``ending``."""
+        del episode_id
+        return {}
+
     def judged(
         self, judgement: Judgement, episode: Unsettled, solution: Solution | None, *, unseen: bool, teaches_failure: bool
     ) -> Mapping[str, Any]:
@@ -103,6 +108,11 @@ class EnginePart:
 
     def alarms(self, namespace: str | None = None) -> tuple[str, ...]:
         """Return sentences about what a person should look at, in a namespace or in all, for ``health()`` and ``report()``."""
+        del namespace
+        return ()
+
+    def reported(self, namespace: int | None) -> Sequence[tuple[str, str]]:
+        """Return further rows of ``report()``, each with a name and a value, for a namespace or for all."""
         del namespace
         return ()
 

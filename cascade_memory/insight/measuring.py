@@ -74,6 +74,7 @@ def report_of(
     *,
     warnings: int = 0,
     tallies: Collection[Tally] = (),
+    more: tuple[tuple[str, str], ...] = (),
 ) -> Report:
     """Compute the report; ``opened`` counts the episodes that were assigned to each arm at random, judged or not."""
     rewards = [one.lesson.reward for one in judged]
@@ -97,6 +98,7 @@ def report_of(
         alarms=alarms,
         warnings=warnings,
         tally=_together(tallies),
+        more=more,
         course=tuple((float(one.lesson.reward), one.showed) for one in judged),
     )
 

@@ -161,6 +161,7 @@ class Report:
     tally: Tally = field(
         default_factory=Tally
     )  # what came of all of them, where agents were about to repeat a mistake; of one namespace
+    more: tuple[tuple[str, str], ...] = ()  # rows of capabilities
     course: tuple[tuple[float, bool], ...] = field(default=(), repr=False, compare=False)  # for the picture in a notebook
 
     def as_dict(self) -> dict[str, Any]:
@@ -213,6 +214,7 @@ class Report:
             found += zip(("shadow", "", ""), self.shadow.lines(), strict=False)
         if self.warnings:
             found.append(("warnings", "; ".join([f"{self.warnings:,}", *_repeats(self.tally)])))
+        found += self.more
         found += (("alarm", alarm) for alarm in self.alarms)
         return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -14,9 +15,9 @@ from cascade_memory.domain.react_text import is_react, thought_of
 from cascade_memory.domain.transcript import is_rendered
 from cascade_memory.langchain.block import block_around
 from cascade_memory.langchain.closing import Closing, was_cut_off
-from cascade_memory.langchain.messages import answer_in, text_of
+from cascade_memory.langchain.messages import answer_in, model_named, text_of
 from cascade_memory.langchain.run_tree import Run, RunTree, ToolCall
-from cascade_memory.runs.ending import fail_open, status_of
+from cascade_memory.runs.ending import answered, fail_open, status_of
 
 if TYPE_CHECKING:
     from cascade_memory.memory.memory import Memory
@@ -103,7 +104,9 @@ class CascadeCallbackHandler(GraphCallbackHandler):
     ) -> None:
         """Record the start of a run that adds no step of its own: a model or a retriever."""
         with fail_open(self._memory, "callback"):
-            self.runs.start(run_id, parent_run_id, metadata, is_chain=False)
+            run = self.runs.start(run_id, parent_run_id, metadata, is_chain=False)[0]
+            if run is not None:
+                run.asked = (metadata or {}).get("ls_model_name")
 
     on_chat_model_start = on_llm_start = on_retriever_start = _noted
 
@@ -125,11 +128,21 @@ class CascadeCallbackHandler(GraphCallbackHandler):
                 return
             for generation in [one for batch in response.generations for one in batch][:1]:
                 message = getattr(generation, "message", None)
+                told = getattr(message, "response_metadata", None)
+                self._answered(run, told, generation.generation_info, response.llm_output)
                 text = text_of(message) if isinstance(message, BaseMessage) else str(generation.text)
                 if is_react(text):
                     run.root.thought = thought_of(text)
                 elif isinstance(message, AIMessage) and message.tool_calls:
                     run.root.thought = text
+
+    def _answered(self, run: Run, *places: Mapping[str, Any] | None) -> None:
+        """Record which model has answered, for every episode that its answer may end; at last the model that was asked."""
+        name = model_named(*places) or run.asked
+        block = run.root.block
+        own = None if block is None else block.id
+        for episode_id in {run.root.episode_id, own, *(one for one, _ in run.root.adopted)}:
+            answered(self._memory, episode_id, name)
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
         """Record the tool's answer."""

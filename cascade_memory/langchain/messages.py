@@ -127,6 +127,24 @@ def solution_in(messages: Sequence[BaseMessage], own: Collection[str] = (), outp
     return as_solution(steps, answer or _unspoken(messages, outputs))
 
 
+def model_in(messages: Sequence[BaseMessage]) -> str | None:
+    """Return the name of the model that wrote the last of these messages that a model wrote; None if it has no name.
+
+    >>> model_in([AIMessage("5", response_metadata={"model_name": "gpt-5.2"})])
+    'gpt-5.2'
+    """
+    for message in reversed(messages):
+        if isinstance(message, AIMessage):
+            return model_named(message.response_metadata)
+    return None
+
+
+def model_named(*places: Mapping[str, Any] | None) -> str | None:
+    """Return the name of a model from the first of these metadata that has one: most providers call it ``model_name``."""
+    found = (place.get(key) for place in places if place for key in ("model_name", "model", "model_id"))
+    return next((name for name in found if isinstance(name, str) and name), None)
+
+
 def steps_in(messages: Sequence[BaseMessage]) -> Sequence[Step]:
     """Return the steps that the agent took since the last human message."""
     found = solution_in(since(messages, None))

@@ -21,12 +21,13 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.langchain.block import block_around
 from cascade_memory.langchain.guarding import awarning_before, warning_before
 from cascade_memory.langchain.injection import in_system, shown, with_cases
-from cascade_memory.langchain.messages import RECALLED, messages_in, read, since, solution_in
+from cascade_memory.langchain.messages import RECALLED, messages_in, model_in, read, since, solution_in
 from cascade_memory.langchain.places import Skip, Text, check_places, going_on, over, solution_at, task_at
 from cascade_memory.langchain.record import Record
 from cascade_memory.langchain.run_tree import CHANNEL, EPISODE_KEY, METADATA_KEY, actor_in
 from cascade_memory.memory.threads import in_thread
 from cascade_memory.runs.around import ActiveEpisode, within
+from cascade_memory.runs.ending import answered
 
 if TYPE_CHECKING:
     from cascade_memory.langchain.handler import CascadeCallbackHandler
@@ -309,9 +310,10 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
             return None
 
     def _read_solution(self, episode: Mapping[str, Any], state: Any) -> Any:
+        history = since(messages_in(state), episode["anchor"])
+        answered(self._memory, episode["id"], model_in(history))
         if self._answer is not None:
             return solution_at(state, self._answer, episode["anchor"], verb="middleware")
-        history = since(messages_in(state), episode["anchor"])
         watched = self._record.take(episode["id"])
         known = {message.id for message in history}
         # Other middleware may have edited the history on purpose: it is the better source unless something is missing.

@@ -15,12 +15,12 @@ from cascade_memory.domain.validation import check_callable
 from cascade_memory.errors import InvalidInput
 from cascade_memory.langchain.block import block_around
 from cascade_memory.langchain.injection import shown
-from cascade_memory.langchain.messages import messages_in, read
+from cascade_memory.langchain.messages import messages_in, model_in, read, since
 from cascade_memory.langchain.places import Skip, Text, check_places, going_on, keys_in, over, solution_at, task_at
 from cascade_memory.langchain.run_tree import CHANNEL, METADATA_KEY, actor_in
 from cascade_memory.memory.threads import in_reward_thread, in_thread
 from cascade_memory.redaction.saying import warn
-from cascade_memory.runs.ending import fail_open
+from cascade_memory.runs.ending import answered, fail_open
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -170,6 +170,7 @@ def _ready(memory: Memory, state: Any, solution: Text, key: str, once: _Once) ->
     if not episode.get("id"):
         return None
     solved = solution_at(state, solution, episode.get("anchor"), verb="learn_node")
+    answered(memory, episode["id"], model_in(since(messages_in(state), episode.get("anchor"))))
     if solved is None:
         where = "learn_node(solution=KEY), or a function of the state, says where to find it"
         once.missing(state, f"learn_node found no solution{_under(solution)}, so nothing can be stored:", where)

@@ -94,6 +94,7 @@ class Run:
 
     root: Root
     tool: ToolCall | None = None  # the outermost tool call around this run
+    asked: str | None = None  # the name of the model that it calls
 
 
 class RunTree:

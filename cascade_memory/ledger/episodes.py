@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cascade_memory.domain.episode import Episode
@@ -13,7 +13,7 @@ from cascade_memory.errors import StoreCorrupt
 from cascade_memory.ledger import episode_states
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.provenance import conditions
-from cascade_memory.ledger.recalls import shown_cases
+from cascade_memory.ledger.recalls import keep_metadata, shown_cases
 from cascade_memory.ledger.reports import check_room, take_back_report
 from cascade_memory.ledger.rows import (
     check_columns,
@@ -103,8 +103,10 @@ class SQLEpisodes:
             rows = fetched(connection, query, (thread, namespace))
             return _episode(connection, rows[0]) if rows else None
 
-    def finish(self, episode_id: str, namespace: int, status: str, solution: Solution | None) -> bool:
-        """Record how the run of an open episode ended; return False if the episode is not open.
+    def finish(
+        self, episode_id: str, namespace: int, status: str, solution: Solution | None, more: Mapping[str, Any] | None = None
+    ) -> bool:
+        """Record how the run of an open episode ended, and ``more`` metadata; return False if the episode is not open.
 
         If another actor has judged the episode before its run ended, the end of the run is set aside: it counts if that actor
         is undone. Otherwise nothing changes for an episode that is not open.
@@ -117,6 +119,8 @@ class SQLEpisodes:
             if kept is not None:
                 kind, text = pack_solution(solution)
                 connection.execute(_SET_JUDGED if row is None else _SET_ATTEMPT, (kept[0], status, kind, text, time.time()))
+            if row is not None and more:
+                keep_metadata(connection, namespace, row[0], more)
             return row is not None
 
     def close(self, ids: Sequence[str], status: str, *, reported: bool = False) -> list[str]:

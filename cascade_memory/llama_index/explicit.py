@@ -15,10 +15,11 @@ from cascade_memory.domain.recall import Recall
 from cascade_memory.errors import InvalidInput
 from cascade_memory.llama_index.block import CascadeMemoryBlock
 from cascade_memory.llama_index.instrumentation import read_solution
+from cascade_memory.llama_index.naming import model_in, name_of_model
 from cascade_memory.llama_index.trajectory import text_of
 from cascade_memory.memory.threads import in_reward_thread, in_thread, soon_in_reward_thread
 from cascade_memory.runs.around import ActiveEpisode, within
-from cascade_memory.runs.ending import fail_open, status_of
+from cascade_memory.runs.ending import answered, fail_open, status_of
 
 if TYPE_CHECKING:
     from cascade_memory.memory.memory import Memory
@@ -59,6 +60,7 @@ async def arun(
         soon_in_reward_thread(lambda: memory.episodes.abandon(entry.episode_id))
         raise
     with fail_open(memory, "reward"):
+        answered(memory, entry.episode_id, model_in(output) or name_of_model(getattr(agent, "llm", None)))
         solution, readable = read_solution(memory, output, own_tools)
         if readable:
             await memory.aend(entry.episode_id, solution=solution)

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
+from llama_index.core.base.llms.base import BaseLLM
 from llama_index_instrumentation import get_dispatcher
 from llama_index_instrumentation.span import BaseSpan
 from llama_index_instrumentation.span_handlers import BaseSpanHandler
@@ -15,9 +16,10 @@ from workflows import Workflow
 from workflows.errors import WorkflowCancelledByUser
 
 from cascade_memory.domain.trajectory import Solution
+from cascade_memory.llama_index.naming import model_in, name_of_model
 from cascade_memory.llama_index.runs import Run, Runs
 from cascade_memory.llama_index.trajectory import grown, is_streamed, solution_in
-from cascade_memory.runs.ending import RunEndWorker, fail_open, status_of
+from cascade_memory.runs.ending import RunEndWorker, answered, fail_open, status_of
 
 if TYPE_CHECKING:
     from cascade_memory.memory.memory import Memory
@@ -59,6 +61,9 @@ class CascadeSpanHandler(BaseSpanHandler[BaseSpan]):
         self, id_: str, bound_args: inspect.BoundArguments, instance: Any = None, result: Any = None, **_: Any
     ) -> BaseSpan | None:
         """End the episode if this was the outermost run; a workflow that ends without a result was cancelled."""
+        if isinstance(instance, BaseLLM):
+            with fail_open(self._memory, "callback"):
+                self._runs.answered(id_, instance, model_in(result))
         self._ended(id_, "cancelled" if result is None and isinstance(instance, Workflow) else "ok", result)
         return None
 
@@ -90,6 +95,7 @@ class CascadeSpanHandler(BaseSpanHandler[BaseSpan]):
         found = self._memory.episodes.get(run.episode_id)
         if found is None or not found.under_way:
             return
+        answered(self._memory, run.episode_id, model_in(result) or run.model or name_of_model(run.llm))
         close(self._memory, run.episode_id, status, result, self._own_tools)
 
     def _close_again(self, episode_id: str, result: Any) -> None:

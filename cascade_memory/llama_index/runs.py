@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
+from llama_index.core.base.llms.base import BaseLLM
 from llama_index.core.chat_engine.types import BaseChatEngine
 from llama_index_instrumentation.dispatcher import active_instrument_tags
 from llama_index_instrumentation.span import active_span_id
@@ -42,6 +43,8 @@ class Run:
     asked: dict[Any, Recall] = field(default_factory=dict[Any, Recall])
     asking: threading.Lock = field(default_factory=threading.Lock)  # so that parallel tool calls recall only once
     spans: dict[str, bool] = field(default_factory=dict[str, bool])  # those below it, and whether they go on
+    llm: BaseLLM | None = None  # the model that has answered last
+    model: str | None = None  # its name, as its response has it
     goes_on: str | None = None  # the episode of an earlier task with which the user's message goes on
     over: bool = False
     asker: Asker = field(default_factory=lambda: Asker(ends_named=True))  # leaves when the run ends
@@ -71,6 +74,13 @@ class Runs:
             elif run is not None:
                 self._by_span[span_id] = run
                 run.spans[span_id] = True
+
+    def answered(self, span_id: str, llm: BaseLLM, name: str | None) -> None:
+        """Note which model has answered in a span, and its name if the response has one."""
+        with self._lock:
+            if (run := self._of(span_id)) is not None:
+                run.model = name or (run.model if llm is run.llm else None)
+                run.llm = llm
 
     def leave(self, span_id: str, *, well: bool = True) -> Run | None:
         """Note that a span ended; return the run if it ended with this span, otherwise None.

@@ -295,6 +295,8 @@ class Bound:
         elif action is not None and action.corrects:
             unkept = None  # the person says that the solution is right
         metadata = metadata or {}
+        for part in engine.ending:
+            metadata = {**part.ends(episode_id), **metadata}
         failed = unkept is None and value < LOOKS_SOLVED and (action is None or not action.corrects)
         judgement = Judgement(
             episode_id=episode_id,

@@ -108,7 +108,10 @@ class Ending(Bound):
         status = check_word(status, ("ok", "error", "interrupted"), "status")
         episode_id = check_id(episode_id, "episode_id")
         checked = None if solution is None else self._open().parts.door.record(episode_id).solution(solution)
-        return self._caught_up(episode_id).parts.ledger.episodes.finish(episode_id, self._namespace_id(), status, checked)
+        engine = self._caught_up(episode_id)
+        ending = engine.ending if status != "interrupted" else ()
+        more = {name: one for part in ending for name, one in part.ends(episode_id).items()}
+        return engine.parts.ledger.episodes.finish(episode_id, self._namespace_id(), status, checked, more)
 
     def _ending(self, episode_id: str, status: str, *, follow_up: bool = False) -> Episode | None:
         check_word(status, ("ok", "error", "cancelled"), "status")

@@ -75,18 +75,22 @@ def report_on(engine: Engine, name: str, *, everywhere: bool) -> Report:
     if everywhere:
         costs = Costs.of(list(engine.totals.values()))
         judged, arms = list(insight.judged(None)), insight.arms(None)
-        return report_of(judged, arms, None, None, costs, _alarms(engine), warnings=warnings)
+        return report_of(judged, arms, None, None, costs, _alarms(engine), warnings=warnings, more=_more(engine, None))
     namespace_id = engine.namespace_id(name)
     learned = learned_by(_policy(engine, name), engine.parts.ranker.features)
     costs = Costs.of([engine.totals[name]] if name in engine.totals else [])
     judged, arms = list(insight.judged(namespace_id)), insight.arms(namespace_id)
     tallies = list(ledger.warnings.tallies(namespace_id).values()) if warnings else []
-    alarms = _alarms(engine, name)
-    return report_of(judged, arms, name, learned, costs, alarms, warnings=warnings, tallies=tallies)
+    alarms, more = _alarms(engine, name), _more(engine, namespace_id)
+    return report_of(judged, arms, name, learned, costs, alarms, warnings=warnings, tallies=tallies, more=more)
 
 
 def _alarms(engine: Engine, namespace: str | None = None) -> tuple[str, ...]:
     return tuple(alarm for part in engine.capable for alarm in part.alarms(namespace))
+
+
+def _more(engine: Engine, namespace: int | None) -> tuple[tuple[str, str], ...]:
+    return tuple(row for part in engine.capable for row in part.reported(namespace))
 
 
 def _policy(engine: Engine, name: str) -> Policy:

@@ -47,6 +47,13 @@ def fail_open(memory: Memory, step: str) -> Generator[None, None, None]:
         memory.data.note_failure(step, error)
 
 
+def answered(memory: Memory, episode_id: str | None, name: object) -> None:
+    """Say which model has just answered in an episode, if the memory takes that; a name that is None changes nothing."""
+    models = getattr(memory, "models", None)
+    if models is not None and episode_id is not None and name is not None:
+        models.answered(episode_id, name)
+
+
 class RunEndWorker:
     """Does the work at the end of runs, and waits for it on request. ``memory.health()`` counts the failures on a worker."""
 

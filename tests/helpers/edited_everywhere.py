@@ -157,6 +157,7 @@ def _lists(memory: Memory) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "scores", lambda: memory.scores.known("mine")
     yield "newest_score", lambda: memory.scores.newest("mine")
     yield "traces", lambda: memory.traces.episodes(TRACE)
+    yield "models", memory.models.all
     yield "warnings", memory.warnings.all
     yield "warnings(near)", lambda: memory.warnings.all(near="asks for a column")
     yield "get_warning", lambda: memory.warnings.get(WARNING)

@@ -13,6 +13,7 @@ from cascade_memory.capabilities import CAPABILITIES
 
 # Test files that name the capability are its own. So are those that go through lists of all verbs, commands and pages.
 _NAMES = {
+    "models": r"\bmodels\.(all|answered)|models?_of\(",
     "otel": r"\botel\b",
     "review": r"\breview\b|audit|undo",
     "scores": r"\bscores\b",
