@@ -368,7 +368,7 @@ def _may_replace(current: dict[str, Any], new: Settlement) -> bool:
         return False  # what is beyond the cap teaches nothing, and takes nothing back that was learned
     if new.overwrite and not _is_less_trusted(current, new):
         return True
-    if _adds_to(current, new) or _stands_beside(current, new):
+    if _adds_to(current, new):
         return True
     if current["value"] == new.value:
         return False
@@ -383,22 +383,16 @@ def _is_less_trusted(current: dict[str, Any], new: Settlement) -> bool:
     return current["source"] in TRUSTED_SOURCES and new.source not in TRUSTED_SOURCES
 
 
-def _stands_beside(current: dict[str, Any], new: Settlement) -> bool:
-    """Tell whether somebody reports directly what a collected score may only repeat, and is trusted as much.
-
-    The score may be withdrawn later, and the direct report must not go with it.
-    """
-    is_collected = current["channel"] in REVISED and new.channel not in REVISED
-    return is_collected and level(new.source) >= level(current["source"])
-
-
 def _adds_to(current: dict[str, Any], new: Settlement) -> bool:
     """Tell whether an outcome may replace another one without ``overwrite``.
 
-    It may if it adds the solution or a better source, or if it teaches and the other one does not.
+    It may if it adds the solution or a better source, or if it teaches and the other one does not; or if the other one may be
+    withdrawn with a collected score, and this one comes directly, from a source that is trusted as much.
     """
     if _is_less_trusted(current, new):
         return False
+    if current["channel"] in REVISED and new.channel not in REVISED and level(new.source) >= level(current["source"]):
+        return True
     trusted, was_trusted = new.source in TRUSTED_SOURCES, current["source"] in TRUSTED_SOURCES
     brings_solution = new.value == current["value"] and new.solution is not None and not current["solved"]
     confirms = trusted and current["agents_words"] and not new.agents_words and new.value == current["value"]
