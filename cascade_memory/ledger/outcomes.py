@@ -384,15 +384,11 @@ def _is_less_trusted(current: dict[str, Any], new: Settlement) -> bool:
 
 
 def _adds_to(current: dict[str, Any], new: Settlement) -> bool:
-    """Tell whether an outcome may replace another one without ``overwrite``.
-
-    It may if it adds the solution or a better source, or if it teaches and the other one does not; or if the other one may be
-    withdrawn with a collected score, and this one comes directly, from a source that is trusted as much.
-    """
+    """Tell whether an outcome may replace another one without ``overwrite``, since it brings what that one lacks."""
     if _is_less_trusted(current, new):
         return False
     if current["channel"] in REVISED and new.channel not in REVISED and level(new.source) >= level(current["source"]):
-        return True
+        return True  # the current one goes with its scores, and this direct one must not
     trusted, was_trusted = new.source in TRUSTED_SOURCES, current["source"] in TRUSTED_SOURCES
     brings_solution = new.value == current["value"] and new.solution is not None and not current["solved"]
     confirms = trusted and current["agents_words"] and not new.agents_words and new.value == current["value"]

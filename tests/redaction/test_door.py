@@ -234,7 +234,7 @@ _ARGUMENTS = {
     **{"query": "a task", "solution": "a solution", "actor": "eve", "value": 1.0, "episode_id": "e", "thread_id": "t"},
     **{"case_id": "c", "id": "c", "seen": "f", "entry_id": "e", "warning_id": "w", "advice": "do", "since": 0.0},
     **{"older_than": 1e9, "sort": "use", "source": "user", "purpose": "forget", "about": [], "code": "c", "lasts": 1.0},
-    **{"scores": [], "platform": "p", "name": "a model"},
+    **{"scores": [], "platform": "p", "name": "a model", "trace_id": "0" * 32},
 }
 
 
