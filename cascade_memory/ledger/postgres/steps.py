@@ -92,7 +92,8 @@ def script(version: int | None, there: Collection[str] = ()) -> str:
 
     ``there`` has the names of the tables that the schema has already.
 
-    >>> print(script(VERSION), end="")
+    >>> from cascade_memory.ledger.schema import ADDED
+    >>> print(script(VERSION, [table.name for table in ADDED]), end="")
     -- The schema cascade_memory has the present version 8 already: there is nothing to do.
     """
     added = None if version is None else added_to(there)
