@@ -56,6 +56,7 @@ _GIVEN: dict[str, Any] = {
         "trace_id": "0" * 32,
         "scores": [],
         "platform": "mine",
+        "name": "a model",
         "action": "open",
         "warning_id": "w",
         "entry_id": "e",

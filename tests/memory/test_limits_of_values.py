@@ -142,6 +142,8 @@ def _options(memory: CascadeMemory, verb: str, parameter: str) -> dict[str, Any]
         "source": lambda: "human",
         "scores": list,
         "platform": lambda: "phoenix",
+        "name": lambda: "a model",
+        "trace_id": lambda: "0" * 32,
     }
     parameters = inspect.signature(verb_of(memory, verb)).parameters
     missing = [name for name, one in parameters.items() if one.default is one.empty and name != parameter]
