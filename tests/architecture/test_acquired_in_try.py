@@ -47,6 +47,7 @@ MAY_ACQUIRE = {
     "snapshots/stored_rows.py": (1, "an empty folder for temporary files"),
 }
 MAY_USE = {
+    "capabilities/scores/asking.py": "an interrupt leaves a timer, which closes a connection that nobody uses any more",
     "cli/standard_error.py": "a command of its own process",
     "inspector/running.py": "only waits; nobody sets them",
     "ledger/explained.py": "holds nothing",

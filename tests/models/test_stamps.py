@@ -119,7 +119,7 @@ def test_a_name_that_cannot_be_stored_does_not_keep_an_episode_from_ending(
 
 
 def test_only_the_latest_runs_are_remembered(memory: CascadeMemory, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("cascade_memory.capabilities.models.engine_part._MOST", 2)
+    monkeypatch.setattr("cascade_memory.capabilities.models.engine_part.MOST", 2)
     episodes = [answered(memory, "writer-2") for _ in range(3)]
     for number, episode in enumerate(episodes):
         memory.reward(episode, 1.0, solution=f"fridge {number}")

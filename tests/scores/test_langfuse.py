@@ -204,7 +204,7 @@ def test_cursors_without_an_end_are_left(monkeypatch):
         list(langfuse.collect(url=platform.url))
     assert len(platform.asked) == 100
     full = True
-    monkeypatch.setattr(collecting, "_PAGES", 120)
+    monkeypatch.setattr(collecting, "PAGES", 120)
     with playing(answer) as platform, pytest.raises(PlatformFailed, match="more than 120 pages"):
         list(langfuse.collect(url=platform.url))
     assert len(platform.asked) == 120

@@ -170,7 +170,7 @@ def test_a_full_page_that_repeats_is_never_taken_for_all_there_is():
 
 
 def test_pages_without_an_end_are_left(monkeypatch):
-    monkeypatch.setattr(collecting, "_PAGES", 7)
+    monkeypatch.setattr(collecting, "PAGES", 7)
     with (
         playing(lambda _path, query: [feedback(int(query["offset"][0]) + number) for number in range(100)]) as platform,
         pytest.raises(PlatformFailed, match="/feedback has more than 7 pages"),

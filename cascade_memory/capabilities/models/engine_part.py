@@ -15,7 +15,7 @@ from cascade_memory.engine.part import EnginePart
 from cascade_memory.ledger.core import Ledger
 from cascade_memory.visible import on_one_line
 
-_MOST = 4_096  # episodes whose runs go on; the latest ones
+MOST = 4_096  # episodes whose runs go on; the latest ones
 _REPORTED = 8  # models in a report
 
 
@@ -64,7 +64,7 @@ class Naming(EnginePart):
         with self._lock:
             self._names[episode_id] = plain
             self._names.move_to_end(episode_id)
-            if len(self._names) > _MOST:
+            if len(self._names) > MOST:
                 self._names.popitem(last=False)
             if self not in self._engine.ending:
                 self._engine.ending = (*self._engine.ending, self)

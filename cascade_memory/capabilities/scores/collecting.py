@@ -16,7 +16,7 @@ from cascade_memory.errors import PlatformFailed
 LAG = 900.0  # seconds: a platform may show a score only so long after it was given, and its clock may be wrong
 _FEW = 4  # known scores: of so many or more, at most half are withdrawn at once
 _AFTER = 0.001  # seconds after an inferred deletion: enough to be the newer version
-_PAGES, _EMPTY = 10_000, 100  # of a read, and of those without an item one after the other
+PAGES, _EMPTY = 10_000, 100  # of a read, and of those without an item one after the other
 _T = TypeVar("_T")
 
 
@@ -125,7 +125,7 @@ def by_cursor(platform: Platform, path: str, cursor_of: Callable[[Fields], str |
             raise platform.failed(
                 f"it gives {_EMPTY} empty pages of {path} one after the other, each with a cursor of the next"
             )
-        if len(seen) == _PAGES:
+        if len(seen) == PAGES:
             raise platform.failed(_endless(path))
 
 
@@ -139,7 +139,7 @@ def by_offset(platform: Platform, path: str, size: int, **asked: object) -> Iter
     ['1', '2', '3']
     """
     offset, before = 0, set[str]()
-    for _ in range(_PAGES):
+    for _ in range(PAGES):
         page = listed(platform.name, platform.get(path, limit=size, offset=offset, **asked), path.strip("/"))
         here = {str(row.raw("id")) for row in page}
         repeats = len(page) >= size and here <= before  # asked for some values, LangSmith ignores the offset
@@ -184,4 +184,4 @@ def batches(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
 
 
 def _endless(path: str) -> str:
-    return f"{path} has more than {_PAGES:,} pages; a later moment to begin with (--since) makes them fewer"
+    return f"{path} has more than {PAGES:,} pages; a later moment to begin with (--since) makes them fewer"
