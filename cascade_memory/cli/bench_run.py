@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cascade_memory.cli import bench_attacks, bench_measures, bench_own, bench_paper, bench_report, bench_setup, bench_warnings
+from cascade_memory.cli import bench_beside, bench_own, bench_paper, bench_report, bench_setup, bench_warnings
 from cascade_memory.cli.arguments import positive, share
 from cascade_memory.cli.bench_data import add_data, folder_or_bundled, is_bundled
 from cascade_memory.cli.groups import Commands
@@ -21,12 +21,19 @@ from cascade_memory.evaluation.bench.names import FILE, SHUFFLED, SUITE_NAMES
 if TYPE_CHECKING:
     from cascade_memory.evaluation.bench.plan import Suite
 
+# Suites whose runs are played in a way of their own.
+_BESIDE = {
+    bench_beside.MEASURES: bench_beside.measures,
+    bench_beside.ATTACKS: bench_beside.attacks,
+    bench_warnings.NAME: bench_warnings.run,
+}
+
 
 def add(bench: Commands) -> None:
     """Add the command."""
     command = bench.command("run", run, "play streams with every method; it continues where it was stopped")
     about = "quick takes minutes, the others hours"
-    suites = [*SUITE_NAMES, *(one.NAME for one in (bench_measures, bench_attacks, bench_warnings))]
+    suites = [*SUITE_NAMES, *_BESIDE]
     command.add_argument("--suite", choices=suites, default="quick", help=about)
     command.add_argument("--tasks", nargs="+", metavar="TASK", help="only these tasks of the suite")
     command.add_argument(
@@ -71,9 +78,8 @@ def run(options: argparse.Namespace) -> int:
     if options.suite == bench_paper.NAME:
         bench_own.check(options)
         return bench_paper.run(options, bench_own.solver_of)
-    beside = {one.NAME: one.run for one in (bench_measures, bench_attacks, bench_warnings)}
-    if options.suite in beside:
-        return beside[options.suite](options)
+    if options.suite in _BESIDE:
+        return _BESIDE[options.suite](options)
     bench_own.check(options)
     if bench_own.is_asked_for(options):
         return bench_own.run(options)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from cascade_memory.cycle.reuse import Template
 from cascade_memory.cycle.select import Exposure
-from cascade_memory.domain.actions import NewAction
+from cascade_memory.domain.actions import Before, NewAction
 from cascade_memory.domain.case import CaseText
 from cascade_memory.domain.cost import Spent
+from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.recall import Recall, Rewardable
 from cascade_memory.domain.records import Beside, RecallRecord, Settled, Unkept
@@ -72,6 +74,36 @@ class Judgement:
     ticket: Signed | None = None  # which it redeems
     cap: int | None = None  # see ``Settlement``
     opens: RecallRecord | None = None  # the episode, if it is to be opened by this judgement
+
+    @classmethod
+    def again(
+        cls,
+        before: Before,
+        action: NewAction,
+        *,
+        episode_id: str,
+        namespace: str,
+        case_text: CaseText,
+        record: Incoming,
+        retain_from: Collection[str],
+    ) -> Judgement:
+        """Return the outcome that counted before an action, as a judgement to record when that action is taken back."""
+        return cls(
+            episode_id=episode_id,
+            namespace=namespace,
+            value=before.value,
+            source=before.source,
+            solution=before.solution,
+            case_text=case_text,
+            record=record,
+            metadata=before.metadata,
+            overwrite=True,
+            unkept=None if before.retained else cast("Unkept", before.unkept or "below"),
+            waits=before.source not in TRUSTED_SOURCES and before.source not in retain_from,
+            action=action,
+            actor=before.actor,
+            channel=before.channel,
+        )
 
     def line(self, settled: Settled) -> str:
         """Say for the log what the reward did, and quote no text."""

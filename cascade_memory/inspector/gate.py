@@ -6,18 +6,14 @@ import asyncio
 import hmac
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Collection, MutableMapping
+from collections.abc import Collection, MutableMapping
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
 from cascade_memory.errors import InvalidInput
 from cascade_memory.inspector.sessions import Sessions, Visit, cookie_of, form_token
-from cascade_memory.serving import VOUCH
+from cascade_memory.serving import VOUCH, App, Receive, Scope, Send
 
-Scope: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 Headers: TypeAlias = "dict[bytes, bytes]"
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")

@@ -7,24 +7,21 @@ import json
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, MutableMapping
+from typing import Any
 from urllib.parse import urlsplit
 
 from cascade_memory.domain.asker import Asker, asked_by
 from cascade_memory.mcp_server.clients import ASKING, Clients, Tokens
 from cascade_memory.memory.threads import in_thread
+from cascade_memory.serving.asgi import App, Receive, Scope, Send, answer
 from cascade_memory.serving.crowd import VOUCH
-
-Scope: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 MAX_BYTES = 1_000_000
 _TOO_LARGE = f"a request may have at most {MAX_BYTES:,} bytes"
 _MOST_CLIENTS = 10_000
+_BEARER = (b"www-authenticate", b"Bearer")
 PATIENCE = 30  # seconds for the body of a request
 _BUSY = (503, {"error": "too many requests are being answered; try again in a moment"})
 
@@ -55,27 +52,28 @@ class Guard:
             return
         if scope["path"] == "/health":
             well = await self._is_well()
-            await _answer(send, 200 if well else 503, {"status": "ok" if well else "failing"})
+            await answer(send, 200 if well else 503, {"status": "ok" if well else "failing"})
             return
         refusal = self._refusal(scope)
         if refusal is not None:
-            await _answer(send, *refusal)
+            status, said = refusal
+            await answer(send, status, said, *([_BEARER] if status == 401 else []))
             return
         try:
             body = await asyncio.wait_for(_body(receive), PATIENCE)
         except asyncio.TimeoutError:
-            await _answer(send, 408, {"error": f"the request did not arrive within {PATIENCE} seconds"})
+            await answer(send, 408, {"error": f"the request did not arrive within {PATIENCE} seconds"})
             return
         if body is None:
-            await _answer(send, 413, {"error": _TOO_LARGE})
+            await answer(send, 413, {"error": _TOO_LARGE})
         elif not _is_json(body):
-            await _answer(send, 400, {"error": "the body of a request must be JSON that is not nested too deeply"})
+            await answer(send, 400, {"error": "the body of a request must be JSON that is not nested too deeply"})
         else:
             await self._answered(scope, body, receive, send)
 
     async def _answered(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
         if not scope.get(VOUCH, _always)():
-            await _answer(send, *_BUSY)
+            await answer(send, *_BUSY)
             return
         asker, answering = Asker(), False
         left = asyncio.ensure_future(receive())  # all that can follow the body: the client leaves
@@ -224,14 +222,3 @@ class Rate:
         while len(self._buckets) > _MOST_CLIENTS:
             self._buckets.popitem(last=False)
         return allowed
-
-
-async def _answer(send: Send, status: int, body: dict[str, str]) -> None:
-    text = json.dumps(body).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(text)).encode())]
-    if status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
-    if status == 405:
-        headers.append((b"allow", b"POST"))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": text})

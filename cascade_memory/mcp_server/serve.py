@@ -10,7 +10,8 @@ from cascade_memory.assembly.cascade import CascadeMemory
 from cascade_memory.domain.validation import check_whole
 from cascade_memory.errors import InvalidInput
 from cascade_memory.mcp_server.clients import Tokens, check_tokens
-from cascade_memory.mcp_server.guard import LOOPBACK, App, Guard, Receive, Scope, Send
+from cascade_memory.mcp_server.guard import LOOPBACK, Guard
+from cascade_memory.serving.asgi import App, Receive, Scope, Send
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from cascade_memory.lazy import door
 
 if TYPE_CHECKING:
+    from cascade_memory.serving.asgi import App, Receive, Scope, Send
     from cascade_memory.serving.connection import Server, settings
     from cascade_memory.serving.crowd import VOUCH
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = door(
     __name__,
     {
+        "asgi": "App Receive Scope Send",
         "connection": "Server settings",
         "crowd": "VOUCH",
     },

@@ -7,19 +7,15 @@ import errno
 import functools
 import math
 import sys
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any
 
 import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from cascade_memory.serving.asgi import App, Receive, Scope, Send
 from cascade_memory.serving.crowd import VOUCH, Crowd, room
-
-Scope: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 HEAD_SECONDS = 10.0  # for the head of a request; counted from connecting, on a reused connection from the first byte
 BODY_SECONDS = 35.0  # for the body: what is behind answers before that it is too slow, then the connection is closed

@@ -137,7 +137,9 @@ def test_what_carries_texts_inwards_is_made_in_few_places():
         for one in calls:
             made.setdefault(one.rpartition(".")[2], set()).add(name)
     assert made[RecallRequest.__name__] == {"memory/bound.py"}
-    assert made[Judgement.__name__] == {"memory/bound.py", "capabilities/review/verbs.py", "capabilities/scores/acting.py"}
+    again = {name for name, calls in _called().items() if "Judgement.again" in calls}  # of an outcome that counted before
+    judging = made[Judgement.__name__] | again
+    assert judging == {"memory/bound.py", "capabilities/review/verbs.py", "capabilities/scores/acting.py"}
     assert made[RecallRecord.__name__] == {"engine/decision.py", "engine/undecided.py"}
     assert made[Settlement.__name__] == {"engine/settling.py"}
     assert made[NewCase.__name__] == {"cycle/retain.py"}

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from cascade_memory.cycle.retain import new_case
 from cascade_memory.domain.actions import AuditEntry, Before, NewAction, check_different
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.digests import digest
-from cascade_memory.domain.episode import TRUSTED_SOURCES, Episode
+from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.provenance import Wanted
-from cascade_memory.domain.records import Settlement, Unkept
+from cascade_memory.domain.records import Settlement
 from cascade_memory.domain.trajectory import Solution, Step
 from cascade_memory.domain.trust import ByWhom
 from cascade_memory.domain.validation import check_id, check_k, check_reward
@@ -309,23 +309,9 @@ class Review(Bound):
             engine.reward(self._as_before(taken.before, action, taken.subject, name))
 
     def _as_before(self, before: Before, action: NewAction, episode_id: str, namespace: str) -> Judgement:
-        """Return the outcome that counted before an action, as a judgement to record when that action is undone."""
-        return Judgement(
-            episode_id=episode_id,
-            namespace=namespace,
-            value=before.value,
-            source=before.source,
-            solution=before.solution,
-            case_text=self._case_text,
-            record=self._open().parts.door.record(episode_id),
-            metadata=before.metadata,
-            overwrite=True,
-            unkept=None if before.retained else cast("Unkept", before.unkept or "below"),
-            waits=before.source not in TRUSTED_SOURCES and before.source not in self._retain_from,
-            action=action,
-            actor=before.actor,
-            channel=before.channel,
-        )
+        record, text = self._open().parts.door.record(episode_id), self._case_text
+        of = {"episode_id": episode_id, "namespace": namespace}
+        return Judgement.again(before, action, case_text=text, record=record, retain_from=self._retain_from, **of)
 
     def counting_again(self, wanted: Wanted, namespace: str) -> list[Settlement]:
         """Prepare the outcomes that a source's own outcomes replaced: they count again when the source is forgotten.

@@ -9,8 +9,6 @@ from typing import cast
 from cascade_memory.capabilities.scores.mapping import Reading
 from cascade_memory.capabilities.scores.standing import Outcome, Standing, standing
 from cascade_memory.domain.actions import NewAction, Taken
-from cascade_memory.domain.episode import TRUSTED_SOURCES
-from cascade_memory.domain.records import Unkept
 from cascade_memory.domain.trust import REVISED, ByWhom
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.request import Judgement
@@ -147,26 +145,17 @@ class Acting(Capable):
         return "withdrawn"
 
     def _count_again(self, engine: Engine, episode_id: str, action: NewAction, taken: Taken) -> None:
-        before = taken.before
-        assert before is not None
-        engine.reward(
-            Judgement(
-                episode_id=episode_id,
-                namespace=self._namespace,
-                value=before.value,
-                source=before.source,
-                solution=before.solution,
-                case_text=self._case_text,
-                record=engine.parts.door.record(episode_id),
-                metadata=before.metadata,
-                overwrite=True,
-                unkept=None if before.retained else cast("Unkept", before.unkept or "below"),
-                waits=before.source not in TRUSTED_SOURCES and before.source not in self._retain_from,
-                action=action,
-                actor=before.actor,
-                channel=before.channel,
-            )
+        assert taken.before is not None
+        again = Judgement.again(
+            taken.before,
+            action,
+            episode_id=episode_id,
+            namespace=self._namespace,
+            case_text=self._case_text,
+            record=engine.parts.door.record(episode_id),
+            retain_from=self._retain_from,
         )
+        engine.reward(again)
 
     def _reopen(self, engine: Engine, episode: int, current: Outcome) -> str:
         """Withdraw an outcome with what it taught; the episode waits for another one, with what its run recorded."""

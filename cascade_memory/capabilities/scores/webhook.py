@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import json
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping, MutableMapping
+from typing import Any
 
 from cascade_memory.capabilities.scores.mapping import Reading
 from cascade_memory.capabilities.scores.posted import scores_in
@@ -18,11 +17,8 @@ from cascade_memory.domain.validation import check_text, check_whole
 from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.memory.threads import in_reward_thread
 from cascade_memory.redaction.saying import log_of
+from cascade_memory.serving.asgi import Receive, Scope, Send, answer
 from cascade_memory.serving.crowd import VOUCH
-
-Scope: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 MOST_BYTES = 2**20
 TOLERANCE = 300.0  # seconds between the time in a signature and now
@@ -83,9 +79,9 @@ class Webhook:
         try:
             count = await self._taken(scope, receive)
         except _Refused as refused:
-            await _answer(send, refused.status, {"error": str(refused)})
+            await answer(send, refused.status, {"error": str(refused)})
         else:
-            await _answer(send, 200, {"scores": count})
+            await answer(send, 200, {"scores": count})
 
     async def _taken(self, scope: Scope, receive: Receive) -> int:
         if scope["method"] != "POST":
@@ -195,12 +191,3 @@ def signature(secret: str, body: bytes, at: float | None = None) -> str:
 
 def _always() -> bool:
     return True
-
-
-async def _answer(send: Send, status: int, body: dict[str, Any]) -> None:
-    text = json.dumps(body).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(text)).encode())]
-    if status == 405:
-        headers.append((b"allow", b"POST"))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": text})

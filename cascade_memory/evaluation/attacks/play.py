@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -16,6 +14,7 @@ from cascade_memory.evaluation.attacks.actors import ACTORS, Attackers
 from cascade_memory.evaluation.attacks.streams import Attacked, attacked
 from cascade_memory.evaluation.bench.methods import KNOWN
 from cascade_memory.evaluation.bench.plan import ALONE, MATCHED, MISLED, PROCEDURES, Run
+from cascade_memory.evaluation.bench.rows import stream_of
 from cascade_memory.evaluation.bench.stage import Folders
 from cascade_memory.evaluation.solver import Attempt
 from cascade_memory.memory import Memory
@@ -65,7 +64,7 @@ def play(run: Run, folders: Folders) -> dict[str, Any]:
     return {
         **asdict(run),
         "declared": {"alone": ALONE[run.task.removesuffix(PROCEDURES)], "matched": MATCHED, "misled": MISLED, "actors": ACTORS},
-        "stream": hashlib.blake2b(json.dumps(list(stream.queries)).encode(), digest_size=8).hexdigest(),
+        "stream": stream_of(stream.queries),
         "embedder": stream.embedder.identity,
         "n": len(stream.queries),
         "seconds": time.perf_counter() - began,

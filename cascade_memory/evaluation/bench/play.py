@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
@@ -18,6 +16,7 @@ from cascade_memory.evaluation.bench.heartbeat import Heartbeat
 from cascade_memory.evaluation.bench.human import HUMAN, HelpedPlay, Human
 from cascade_memory.evaluation.bench.methods import open_memory
 from cascade_memory.evaluation.bench.plan import Run
+from cascade_memory.evaluation.bench.rows import stream_of
 from cascade_memory.evaluation.bench.stage import Folders, Stage, Staging
 from cascade_memory.evaluation.bench.stages import stage_for
 from cascade_memory.evaluation.stream import Step
@@ -56,7 +55,7 @@ def play(run: Run, folders: Folders, staged: Staging = stage_for, *, told: bool 
         return {
             **asdict(run),
             "declared": dict(stage.declared),
-            "stream": hashlib.blake2b(json.dumps(list(stage.queries)).encode(), digest_size=8).hexdigest(),
+            "stream": stream_of(stage.queries),
             "embedder": stage.embedder.identity,
             "n": len(steps),
             "rate": float(np.mean(success)),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from importlib.metadata import version
 from pathlib import Path
@@ -21,6 +22,15 @@ Row = dict[str, Any]
 _ORDER = ("task", "seed", "limit", "solver", "order")  # runs that agree in these must have the same tasks in the same order
 _SOLVED_BY = ("task", "solver", "misled")  # runs that agree in these must have solvers with the same parameters
 _BEGINS = b'{"task": '
+
+
+def stream_of(queries: Sequence[str]) -> str:
+    """Return the column "stream": a digest of the tasks in the order of play.
+
+    >>> stream_of(["cool a mug"]) == stream_of(("cool a mug",))
+    True
+    """
+    return hashlib.blake2b(json.dumps(list(queries)).encode(), digest_size=8).hexdigest()
 
 
 class Rows:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -15,7 +13,7 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.methods import open_memory
 from cascade_memory.evaluation.bench.plan import REUSED, Run
 from cascade_memory.evaluation.bench.play import check_nothing_failed
-from cascade_memory.evaluation.bench.rows import Row
+from cascade_memory.evaluation.bench.rows import Row, stream_of
 from cascade_memory.evaluation.bench.stage import Folders, Stage
 from cascade_memory.evaluation.bench.stages import stage_for
 from cascade_memory.evaluation.bench.summary import interval
@@ -103,7 +101,7 @@ def play(run: Run, folders: Folders) -> Row:
         return {
             **asdict(run),
             "declared": dict(first.stage.declared),
-            "stream": hashlib.blake2b(json.dumps(list(first.stage.queries)).encode(), digest_size=8).hexdigest(),
+            "stream": stream_of(first.stage.queries),
             "embedder": first.stage.embedder.identity,
             "n": n,
             **_one_after_the_other(run, first, second),

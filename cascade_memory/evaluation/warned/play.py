@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -14,6 +12,7 @@ from typing import Any
 from cascade_memory import CascadeMemory, FailureWarning, Retention, Trajectory
 from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.evaluation.bench.plan import ALONE_REUSE, Run
+from cascade_memory.evaluation.bench.rows import stream_of
 from cascade_memory.evaluation.bench.stage import Folders
 from cascade_memory.evaluation.warned.book import Book
 from cascade_memory.evaluation.warned.listening import NEVER, Act, Ask, Listener, Told
@@ -100,7 +99,7 @@ def play(run: Run, folders: Folders) -> dict[str, Any]:
         "declared": {"alone": ALONE_REUSE},
         "arm": asdict(arm),
         "heeds": heeds,
-        "stream": hashlib.blake2b(json.dumps(list(stage.queries)).encode(), digest_size=8).hexdigest(),
+        "stream": stream_of(stage.queries),
         "embedder": stage.embedder.identity,
         "n": len(ends),
         "seconds": time.perf_counter() - began,
