@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from cascade_memory.cli import bench_check, bench_data, bench_outcomes, bench_report, bench_run, demo
+from cascade_memory.cli import bench_check, bench_data, bench_outcomes, bench_report, bench_run, bench_tune, demo
 from cascade_memory.cli.arguments import share
 from cascade_memory.cli.groups import Commands
 from cascade_memory.cli.tables import print_json, print_table
@@ -27,6 +27,7 @@ def add(groups: Commands) -> None:
     bench_run.add(bench)
     _add_replay(bench)
     bench_report.add(bench)
+    bench_tune.add(bench)
 
 
 def _add_plan(bench: Commands) -> None:

@@ -73,8 +73,8 @@ def run(options: argparse.Namespace) -> int:
     try:
         with Outcomes(options.out, chat, about={**about, **options.about}) as outcomes:
             solver = Model(chat=outcomes, thinks=not options.act_only, show=options.show)
-            setup = bench_setup.setup_of(options)
-            ask_all(suite, data=data, solver=solver, setup=setup, together=options.together, tell=_tell(options))
+            setups = bench_setup.setups_of(options)
+            ask_all(suite, data=data, solver=solver, setup=setups, together=options.together, tell=_tell(options))
             if sys.stderr.isatty() and not options.json:
                 sys.stderr.write("\r\033[K")
             met, answers = outcomes.worth(), len(outcomes)

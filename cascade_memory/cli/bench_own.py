@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from cascade_memory.cli import bench_search
 from cascade_memory.cli.bench_data import folder_or_bundled
 from cascade_memory.cli.bench_report import print_success, report_if_possible
-from cascade_memory.cli.bench_setup import setup_of
+from cascade_memory.cli.bench_setup import setups_of
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.names import SHUFFLED, loaded_by_name
 
@@ -25,20 +25,8 @@ if TYPE_CHECKING:
 def add_options(run: argparse.ArgumentParser) -> None:
     """Add the options of ``bench run`` for a model and for the user's own stream."""
     model = run.add_argument_group("with a real model (its key is read from the environment variable OPENAI_API_KEY)")
-    model.add_argument("--model", metavar="NAME", help="the model's name on its server")
-    model.add_argument(
-        "--base-url", metavar="URL", help="address of an OpenAI-compatible server, such as http://localhost:8000/v1"
-    )
-    about = (
-        "change how it samples (temperature 0.1, top-p 0.8; the paper's suite also has a presence penalty of 1.5); null means "
-    )
-    about += 'the server\'s default: \'{"temperature": 0.6, "top_k": 20}\''
-    model.add_argument("--sampling", type=json_object, default={}, metavar="JSON", help=about)
-    model.add_argument("--timeout", type=float, metavar="SECONDS", help="how long to wait for a reply (default: 120)")
+    add_server(model)
     model.add_argument("--prices", nargs=2, type=float, metavar=("PROMPT", "REPLY"), help="prices of a million tokens")
-    model.add_argument(
-        "--act-only", action="store_true", help="in ScienceWorld and ALFWorld: the model writes actions without thoughts"
-    )
     about = "how it sees the cases: between fences before the task (text, the default), or as earlier turns of the chat"
     model.add_argument("--show", choices=("text", "turns"), help=about)
     about = "play against a table that bench outcomes made: no model is asked, and none is needed"
@@ -60,6 +48,21 @@ def add_options(run: argparse.ArgumentParser) -> None:
     )
 
 
+def add_server(model: Any) -> None:
+    """Add the options of a model behind a server to a group of options."""
+    model.add_argument("--model", metavar="NAME", help="the model's name on its server")
+    about = "address of an OpenAI-compatible server, such as http://localhost:8000/v1"
+    model.add_argument("--base-url", metavar="URL", help=about)
+    about = "change how it samples (temperature 0.1, top-p 0.8; the paper's suite samples as its authors, without thinking); "
+    about += 'null means the server\'s default: \'{"temperature": 0.6, "top_k": null}\''
+    model.add_argument("--sampling", type=json_object, default={}, metavar="JSON", help=about)
+    model.add_argument("--timeout", type=float, metavar="SECONDS", help="how long to wait for a reply (default: 120)")
+    about = "in ScienceWorld and ALFWorld: the model writes actions without thoughts"
+    model.add_argument("--act-only", action="store_true", help=about)
+    about = "chat (default): the instruction in a system message; authors: everything in one message of the user"
+    model.add_argument("--prompt", choices=("chat", "authors"), help=about)
+
+
 def is_asked_for(options: argparse.Namespace) -> bool:
     """Say whether the command uses a real model or the user's own stream."""
     return bool(options.model or options.stream or options.gradient or options.outcomes)
@@ -72,6 +75,7 @@ def check(options: argparse.Namespace) -> None:
     needs |= dict.fromkeys(("prices", "act_only"), ("model", "outcomes"))
     needs |= {
         "show": ("model", "outcomes", "gradient"),
+        "prompt": ("model", "gradient"),
         "sampling": ("model", "gradient"),
         "judge": ("model", "gradient", "outcomes"),
     }
@@ -114,7 +118,7 @@ def run(options: argparse.Namespace) -> int:
         limit=limit if options.limit is None else options.limit,
         rewards=options.rewards or suite.rewards,
         order=options.order or SHUFFLED,
-        setup=setup_of(options),
+        setup=setups_of(options),
         jobs=1 if options.gradient else options.jobs,  # several processes would each load the model
         progress=False if options.json else None,
     )
@@ -197,6 +201,7 @@ def solver_of(options: argparse.Namespace) -> Attempts:
             sampling=settings_from(Sampling, options.sampling),
             training=settings_from(Training, options.training),
             show=options.show or "text",
+            prompt=options.prompt or "chat",
         )
     if options.outcomes:
         from cascade_memory.evaluation.outcomes import Outcomes
@@ -213,8 +218,10 @@ def solver_of(options: argparse.Namespace) -> Attempts:
         return Simulated(alone=options.alone)
     if not options.base_url:
         raise InvalidInput("--model needs --base-url URL, the address of an OpenAI-compatible server")
-    paper = {"presence_penalty": 1.5} if options.suite == "paper" else {}
-    return _model(options, chat_of(options, {**paper, **options.sampling}))
+    from cascade_memory.evaluation.bench.authors import sampling_of
+
+    theirs = sampling_of(options.model) if options.suite == "paper" else {}
+    return _model(options, chat_of(options, {**theirs, **options.sampling}))
 
 
 def _model(options: argparse.Namespace, chat: Chat) -> Model:
@@ -222,7 +229,14 @@ def _model(options: argparse.Namespace, chat: Chat) -> Model:
 
     prices = Prices(*options.prices) if options.prices else None
     searching = bench_search.searching_of(options)
-    return Model(chat=chat, prices=prices, thinks=not options.act_only, show=options.show or "text", searching=searching)
+    return Model(
+        chat=chat,
+        prices=prices,
+        thinks=not options.act_only,
+        show=options.show or "text",
+        prompt=options.prompt or "chat",
+        searching=searching,
+    )
 
 
 def chat_of(options: argparse.Namespace, sampling: Mapping[str, Any], retries: int = 6) -> OpenAICompatible:

@@ -7,16 +7,18 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cascade_memory.cli.bench_data import folder_of_data
 from cascade_memory.cli.bench_report import print_success, report_if_possible
-from cascade_memory.cli.bench_setup import setup_of
+from cascade_memory.cli.bench_setup import setups_of
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.names import FILE
 from cascade_memory.visible import visible
 
 if TYPE_CHECKING:
+    from cascade_memory.evaluation.bench.forecast import Forecast
     from cascade_memory.evaluation.bench.measure import Attempts
     from cascade_memory.evaluation.bench.paper_suite import Part
     from cascade_memory.evaluation.bench.setup import Setup
@@ -37,7 +39,7 @@ def run(options: argparse.Namespace, solver_of: Solvers) -> int:
     from cascade_memory.evaluation.bench.paper_suite import parts
 
     _check(options)
-    data, setup = folder_of_data(options.data), setup_of(options)
+    data = folder_of_data(options.data)
     found, absent = parts(
         data,
         gradient=bool(options.gradient),
@@ -49,10 +51,11 @@ def run(options: argparse.Namespace, solver_of: Solvers) -> int:
         others = ["none of these methods is in the paper's suite"] if options.methods else []
         raise InvalidInput("; ".join([*absent.values(), *others]))
     choosing = {HUMAN[method].method if method in HUMAN else method for part in found for method in part.methods}
-    if options.ranker is None and choosing & set(RERANKED):
+    if options.ranker is None and choosing & set(RERANKED) and not options.dry_run:
         raise InvalidInput(_NEEDS_A_RERANKER)
+    setups = _setups(options)
     if not options.json:
-        _announce(options, found, absent, setup, solver_of)
+        _announce(options, found, absent, setups, solver_of)
     if options.dry_run:
         return 0
     rows: list[dict[str, Any]] = []
@@ -68,7 +71,7 @@ def run(options: argparse.Namespace, solver_of: Solvers) -> int:
                 seeds=_seeds(options),
                 limit=options.limit,
                 order=options.order or FILE,
-                setup=setup,
+                setup=setups,
                 jobs=_jobs(options),
                 progress=False if options.json else None,
             )
@@ -84,6 +87,15 @@ def run(options: argparse.Namespace, solver_of: Solvers) -> int:
     print(f"rows: {options.out}")
     report_if_possible(options.out, options.report)
     return _complained(failed)
+
+
+def _setups(options: argparse.Namespace) -> list[Setup]:
+    """Return the settings of the methods; a dry run goes without a reranker and an embedder that are no folders here."""
+    setups = setups_of(options)
+    if not options.dry_run:
+        return setups
+    there = {kind: name for kind in ("ranker", "embedder") if (name := getattr(options, kind)) and Path(name).is_dir()}
+    return [replace(one, ranker=there.get("ranker"), embedder=there.get("embedder")) for one in setups]
 
 
 def _complained(failed: list[InvalidInput]) -> int:
@@ -125,24 +137,48 @@ def _of_part(options: argparse.Namespace, part: Part) -> argparse.Namespace:
 
 
 def _announce(
-    options: argparse.Namespace, found: list[Part], absent: Mapping[str, str], setup: Setup, solver_of: Solvers
+    options: argparse.Namespace, found: list[Part], absent: Mapping[str, str], setups: list[Setup], solver_of: Solvers
 ) -> None:
     """Print what each part will take, and what cannot be played; refuse a file whose rows were measured with other settings."""
-    from cascade_memory.evaluation.bench.forecast import forecast
+    from cascade_memory.evaluation.bench.forecast import Forecast, forecast
     from cascade_memory.evaluation.bench.plan import Suite
     from cascade_memory.evaluation.bench.rows import Rows
+    from cascade_memory.evaluation.bench.setup import under_each
 
     known, data, order = Rows(options.out), folder_of_data(options.data), options.order or FILE
+    total = Forecast(0, 0, 0)
     for part in found:
         solver = solver_of(_of_part(options, part))
         suite = Suite(tasks=part.tasks, methods=part.methods, seeds=_seeds(options), limit=options.limit, order=order)
-        runs = [setup.of(replace(run, solver=solver.name)) for run in suite.runs()]
+        runs, _ = under_each(setups, (replace(run, solver=solver.name) for run in suite.runs()))
         for run in runs:
             known.check_declared(asdict(run), solver.declared)
         left = known.missing(runs)
         print(f"{part.name} ({', '.join(part.tasks)}; {len(part.methods)} methods, {_seeds(options)} seeds):")
-        print(f"  {forecast(left, data, judged=options.judge == 'model').sentence(len(left), _jobs(options))}")
+        ahead = forecast(left, data, judged=options.judge == "model")
+        total += ahead
+        print(f"  {ahead.sentence(len(left), _jobs(options))}")
         if len(left) < len(runs):
             print(f"  {len(runs) - len(left):,} runs have rows already")
+    for line in _of_own_models(options, total):
+        print(line)
+    if options.prices:
+        prompt, reply = options.prices
+        print(f"cost at these prices: at most {(prompt * total.prompt_tokens + reply * total.reply_tokens) / 1e6:,.2f}")
     for why in absent.values():
         print(f"not played: {why}")
+
+
+def _of_own_models(options: argparse.Namespace, total: Forecast) -> list[str]:
+    """Say how long the reranker and a language model in this process will compute."""
+    from cascade_memory.evaluation.bench.computing import PAPER_RANKER, in_words, operations_a_second, parameters_in
+
+    lines: list[str] = []
+    speed = operations_a_second() if total.ranked or options.gradient else 1.0
+    if total.ranked:
+        folder = Path(options.ranker or "")
+        size, which = (parameters_in(folder), "") if options.ranker and folder.is_dir() else (PAPER_RANKER, " (the paper's)")
+        lines.append(in_words(f"the reranker{which}", size, total.ranked, speed))
+    if options.gradient:
+        lines.append(in_words("the language model", parameters_in(Path(options.gradient)), total.trained, speed))
+    return lines

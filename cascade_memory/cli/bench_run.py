@@ -88,6 +88,7 @@ def run(options: argparse.Namespace) -> int:
     from cascade_memory.evaluation.bench.plan import SUITES
     from cascade_memory.evaluation.bench.rows import Rows
     from cascade_memory.evaluation.bench.runner import run as run_all
+    from cascade_memory.evaluation.bench.setup import under_each
     from cascade_memory.evaluation.bench.stage import declared_of
     from cascade_memory.evaluation.bench.stages import lacking
     from cascade_memory.evaluation.rivals.known import is_rival
@@ -111,14 +112,13 @@ def run(options: argparse.Namespace) -> int:
         limit=suite.limit if options.limit is None else options.limit,
         order=FILE if options.order == FILE else "",
     )
-    setup = bench_setup.setup_of(options)
-    kept, runs = Rows(options.out), [setup.of(one) for one in suite.runs()]
+    kept, (runs, models) = Rows(options.out), under_each(bench_setup.setups_of(options), suite.runs())
     _check_embedder(kept.rows, options.out)
     for one in runs:
         kept.check_declared(asdict(one), declared_of(one))
     check_writable(options.out, "--out", folder=True)
     progress = False if options.json else None
-    rows = run_all(runs, folder, options.out, jobs=options.jobs, progress=progress, models=setup.folders)
+    rows = run_all(runs, folder, options.out, jobs=options.jobs, progress=progress, models=models)
     if options.json:
         print(json.dumps(rows, ensure_ascii=False))
         return 0

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from cascade_memory.evaluation.bench.peak_memory import PeakMemory
 from cascade_memory.evaluation.gradient.loading import CausalLM
 from cascade_memory.evaluation.gradient.local_chat import Sampled
-from cascade_memory.evaluation.gradient.peak_memory import PeakMemory
 from cascade_memory.evaluation.gradient.reinforce import Reinforce
 from cascade_memory.evaluation.gradient.sampling import sample
 from cascade_memory.evaluation.gradient.settings import Sampling, Training

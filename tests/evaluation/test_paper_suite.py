@@ -25,6 +25,7 @@ from tiny_models import make_embedder, make_reranker, sentence_layout
 
 from cascade_memory.cli import main
 from cascade_memory.evaluation.bench import household_stage, science_stage, search_stage
+from cascade_memory.evaluation.bench.authors import sampling_of
 from cascade_memory.evaluation.bench.paper_suite import ACTED_WITH, ANSWERED_WITH
 from cascade_memory.evaluation.bench.plan import PAPER
 from cascade_memory.evaluation.bench.stage import catalogued
@@ -189,7 +190,7 @@ def commands() -> list[list[str]]:
     """Return the commands of the page, without what they say of the reader's own models and data."""
     page = PAGE.read_text()
     lines = re.findall(r"^cascade-memory (bench run .*)$", page, re.MULTILINE) + re.findall(
-        r"`(bench run --suite [^`]*)`", page
+        r"`(bench (?:run --suite|tune --task) [^`]*)`", page
     )
     found: list[list[str]] = []
     for line in lines:
@@ -213,6 +214,12 @@ def test_every_command_of_the_page_is_played_on_a_small_scale(data: Path, tmp_pa
             out = Path(words.pop(words.index("--out") + 1)).name if "--out" in words else "rows.jsonl"
             words = [word for word in words if word != "--out"]
             small = ["--data", str(data), "--out", str(tmp_path / out), "--limit", "2", "--seeds", "1"]
+            if words[1] == "tune":
+                out = "tuning.jsonl"
+                tuned = [*words, *own, *small[:2], "--out", str(tmp_path / out), "--limit", "2", "--json"]
+                assert main(tuned) == 0
+                assert {one["runs"] for one in json.loads(capsys.readouterr().out)} == {14}
+                continue
             small += [] if "--tasks" in words else ["--tasks", "banking77"]
             words = [server if word == "SERVER" else word for word in words]
             assert main([*words, *own, *small, "--json"]) == 0, words
@@ -265,12 +272,20 @@ def test_a_human_gives_one_of_several_right_answers(data: Path):
 
 def test_the_figure_beside_a_row_is_that_of_the_same_experiment():
     row = {"task": "alfworld", "method": "Neural-LinLogUCB", "solver": "Qwen3-32B", "declared": {}}
-    assert paper.reported("alfworld", "Neural-LinLogUCB", row) == ("CASCADE", "81.74")
-    assert paper.reported("alfworld", "Neural-LinLogUCB", {**row, "declared": {"thinks": False}}) == ("CASCADE", "67.43")
+    assert paper.reported("alfworld", "Neural-LinLogUCB", row) == ("Qwen3-32B", "CASCADE", "81.74")
+    assert paper.reported("alfworld", "Neural-LinLogUCB", {**row, "declared": {"thinks": False}}) == (
+        "Qwen3-32B",
+        "CASCADE",
+        "67.43",
+    )
     searched = {**row, "task": "2wiki", "search": "https://search.example.org"}
-    assert paper.reported("2wiki", "Neural-LinLogUCB (ranker one@1)", searched) == ("CASCADE", "66.51")
-    assert paper.reported("2wiki", "NP-CBR", {**searched, "search": "passages here, dense"}) == ("NP-CBR", "45.94")
-    settings = {"temperature": 0.1, "top_p": 0.8, "top_k": 20, "presence_penalty": 1.5}
+    assert paper.reported("2wiki", "Neural-LinLogUCB (ranker one@1)", searched) == ("Qwen3-30B-A3B", "CASCADE", "66.51")
+    assert paper.reported("2wiki", "NP-CBR", {**searched, "search": "passages here, dense"}) == (
+        "Qwen3-30B-A3B",
+        "NP-CBR",
+        "45.94",
+    )
+    settings = {**sampling_of("Qwen3-32B"), "prompt": "authors"}
     like = {"task": "mud", "method": "zero-shot", "solver": "Qwen3-32B", "n": 1740, "order": "file", "declared": settings}
     assert paper.unlike({**like, "differs": ""}) == []
     assert paper.unlike({**like, "differs": "", "declared": {**settings, "temperature": 1.0}}) == ["temperature 1.0"]

@@ -78,6 +78,6 @@ def test_sqlite_reads_the_declarations_as_they_are_meant(table: Table):
 def test_a_last_column_can_be_dropped_whatever_the_comments_say():
     table = Table("t", (Column("a", TEXT, about="one, two"), Column("b", TEXT, optional=True, about="three, or four")))
     assert not re.search(r"--[^\n]*,", table.statements[0])
-    with sqlite3.connect(":memory:") as connection:
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
         connection.execute(table.statements[0])
         connection.execute("ALTER TABLE t DROP COLUMN b")

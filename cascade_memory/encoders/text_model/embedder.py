@@ -47,9 +47,16 @@ class TextModelEmbedder(LoadsModel):
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return unit vectors; a text is cut where the model's files say."""
+        return self._embedded(texts, self._layout.prompt)
+
+    def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors of passages that are searched with the vector of a query, with the model's prompt for passages."""
+        return self._embedded(texts, self._layout.passage_prompt)
+
+    def _embedded(self, texts: Sequence[str], prompt: str) -> NDArray[np.float32]:
         model = self._model or self._load()
         vectors = np.zeros((len(texts), self.dimension), np.float32)
-        tokens = [model.tokenised(text) for text in texts]
+        tokens = [model.tokenised(text, prompt) for text in texts]
 
         def work(batch: list[int]) -> None:
             with calculating():
@@ -112,9 +119,9 @@ class _TextModel:
         tokens = self._tokenizer(prompt)["input_ids"]
         return len(tokens) - (bool(tokens) and tokens[-1] in self._tokenizer.all_special_ids)
 
-    def tokenised(self, text: str) -> list[int]:
-        """Return the tokens of a text with the prompt before it."""
-        text = f"{self._layout.prompt}{text}"
+    def tokenised(self, text: str, prompt: str) -> list[int]:
+        """Return the tokens of a text with a prompt before it."""
+        text = f"{prompt}{text}"
         text = text.lower() if self._layout.lower_case else text
         found: list[int] = self._tokenizer(text, truncation=True, max_length=self._layout.max_tokens)["input_ids"]
         return found or [self._padding]  # some tokenizers turn an empty text into no token at all

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
@@ -19,6 +20,7 @@ _FLAGS = {
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }
+_E5 = re.compile(r"(^|[-_])e5-(small|base|large)(-v2|-unsupervised)?$", re.IGNORECASE)  # also multilingual-e5-base
 _LONGEST = 8_192  # tokens, where the files set no limit
 _WIDEST = 65_536  # numbers of a vector
 
@@ -32,6 +34,7 @@ class Layout:
     poolings: tuple[str, ...]
     max_tokens: int
     prompt: str  # stands before every text
+    passage_prompt: str = field(repr=False)  # stands before a passage that is searched; the identity must not change with it
     pools_prompt: bool  # whether the prompt's tokens count in the pooling
     lower_case: bool
 
@@ -60,7 +63,8 @@ def layout_of(folder: Path) -> Layout:
         dimension=width * len(poolings),
         poolings=poolings,
         max_tokens=_max_tokens(limits, config, folder),
-        prompt=_prompt(folder),
+        prompt=_prompts(folder)[0],
+        passage_prompt=_prompts(folder)[1],
         pools_prompt=pooling is None or pooling.get("include_prompt") is not False,
         lower_case=limits.get("do_lower_case") is True,
     )
@@ -121,20 +125,26 @@ def _max_tokens(limits: dict[str, Any], config: dict[str, Any], folder: Path) ->
     return min(usable)
 
 
-def _prompt(folder: Path) -> str:
-    """Return the prompt that stands before every text.
+def _prompts(folder: Path) -> tuple[str, str]:
+    """Return the prompt that stands before every text, and the one before passages that are searched.
 
     A memory compares tasks with tasks, so all texts get the same one: the model's default prompt, otherwise that for queries.
+    The models named E5 were trained with prompts that their files do not name, so these are added by the name.
     """
     file = folder / "config_sentence_transformers.json"
     settings = json_object(file) or {}
     prompts, default = settings.get("prompts") or {}, settings.get("default_prompt_name")
     if not isinstance(prompts, dict) or not (default is None or isinstance(default, str)):
         raise InvalidInput(f"{file}: prompts must be an object of texts, and default_prompt_name one of their names")
-    chosen = cast("dict[str, Any]", prompts).get("query" if default is None else default, "" if default is None else None)
-    if not isinstance(chosen, str) or len(chosen) > 10_000:
-        raise InvalidInput(f"{file}: the prompt {default or 'query'!r} must be a text of at most 10,000 characters")
-    return chosen
+    named = cast("dict[str, Any]", prompts)
+    if not named and default is None and any(_E5.search(part) for part in folder.resolve().parts[-3:]):
+        return "query: ", "passage: "
+    chosen = named.get("query" if default is None else default, "" if default is None else None)
+    passages = named.get("passage", named.get("document", chosen))
+    for name, text in ((default or "query", chosen), ("passage", passages)):
+        if not isinstance(text, str) or len(text) > 10_000:
+            raise InvalidInput(f"{file}: the prompt {name!r} must be a text of at most 10,000 characters")
+    return cast("str", chosen), cast("str", passages)
 
 
 def _whole(number: object, file: Path, name: str) -> int:

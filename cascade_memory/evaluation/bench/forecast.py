@@ -1,10 +1,10 @@
-"""Estimates, before a run with a language model, how many requests it will send at most, and about how many tokens."""
+"""Estimates, before a run with a language model, its requests and tokens, and what the models in this process will read."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -12,10 +12,12 @@ import numpy as np
 
 from cascade_memory.evaluation.bench.human import HUMAN
 from cascade_memory.evaluation.bench.methods import KNOWN
+from cascade_memory.evaluation.bench.on_reranker import RERANKED
 from cascade_memory.evaluation.bench.plan import Run
 from cascade_memory.evaluation.bench.stage import catalogued
 from cascade_memory.evaluation.model.model_solver import messages_for
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
+from cascade_memory.evaluation.tasks.task import Item
 
 _CHARS_PER_TOKEN = 2.5  # English has about 4; logs, SQL and Chinese have fewer
 _REPLY = 200  # tokens of a reply
@@ -31,21 +33,38 @@ _ACTED = {
     "2wiki": (6, 1_500, 2_500),
     "mimic-iii": (5, 4_500, 1_500),
 }
+_QUERY = {"alfworld": 500, "scienceworld": 1_000, "2wiki": 100, "mimic-iii": 120}  # characters of a task
+
+# A reranker reads each pair of tasks: 32 of them for a choice. A trained one also reads two pairs again for each task, and
+# trains on one, which takes as long as to read it three times.
+_PAIRS, _PAIRS_TRAINED = 32, 37
+_MOST_PAIR = 2_048  # tokens
+_FROZEN = ("NP-CBR", "LinLogUCB", "NeuralLogUCB")
+# Training a language model on an answer: it writes it, reads it once without the adapters, and trains on it.
+_GRADIENT = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """The largest number of requests, and about how many tokens their prompts and replies have."""
+    """The largest number of requests, and about how many tokens their prompts and replies have.
+
+    ``ranked`` counts the tokens that a reranker reads, and ``trained`` those that a language model in this process reads; where
+    they train, tokens count several times.
+    """
 
     requests: int
     prompt_tokens: int
     reply_tokens: int
+    ranked: int = 0
+    trained: int = 0
 
     def __add__(self, other: Forecast) -> Forecast:
         return Forecast(
             self.requests + other.requests,
             self.prompt_tokens + other.prompt_tokens,
             self.reply_tokens + other.reply_tokens,
+            self.ranked + other.ranked,
+            self.trained + other.trained,
         )
 
     def sentence(self, runs: int, jobs: int) -> str:
@@ -66,11 +85,27 @@ def forecast(runs: Iterable[Run], data: Path, *, judged: bool = False) -> Foreca
     """Add up the requests and tokens of runs; with ``judged``, a model also judges the answers of deep search."""
     total = Forecast(0, 0, 0)
     for run in runs:
-        total += _acted(run, data) if run.task in _ACTED else _answered(run, data)
+        one = _acted(run, data) if run.task in _ACTED else _answered(run, data)
+        tokens = one.prompt_tokens + one.reply_tokens
+        learns = run.method == "REINFORCE + LoRA"
+        total += replace(one, ranked=_ranked(run, data), trained=_GRADIENT * tokens if learns else tokens)
         if judged and run.task == "2wiki":
             asked = _JUDGED * _count(run.task, run.limit, data)
             total += Forecast(asked, asked * 500, asked * 50)
     return total
+
+
+def _ranked(run: Run, data: Path) -> int:
+    """Estimate how many tokens a reranker reads in a run, if its method has one."""
+    method = HUMAN[run.method].method if run.method in HUMAN else run.method
+    if method not in RERANKED:
+        return 0
+    if run.task in _ACTED:
+        tasks, query = _count(run.task, run.limit, data), float(_QUERY[run.task])
+    else:
+        tasks, _, _, query = _texts(run.task, run.limit, data)
+    pair = min(_MOST_PAIR, 2 * query / _CHARS_PER_TOKEN)
+    return round(tasks * pair * (_PAIRS if method in _FROZEN else _PAIRS_TRAINED))
 
 
 def _acted(run: Run, data: Path) -> Forecast:
@@ -82,19 +117,24 @@ def _acted(run: Run, data: Path) -> Forecast:
 
 
 def _answered(run: Run, data: Path) -> Forecast:
-    tasks, prompt, case = _texts(run.task, run.limit, data)
+    tasks, prompt, case, _ = _texts(run.task, run.limit, data)
     tokens = (prompt + case * _cases(run)) / _CHARS_PER_TOKEN
     return Forecast(tasks, round(tasks * tokens), tasks * _REPLY)
 
 
 @lru_cache(maxsize=32)
-def _texts(name: str, limit: int | None, data: Path) -> tuple[int, float, float]:
-    """Return the number of tasks, the mean length of a prompt without cases, and that of a case, in characters."""
+def _texts(name: str, limit: int | None, data: Path) -> tuple[int, float, float, float]:
+    """Return the number of tasks and, in characters, the mean length of a prompt without cases, of a case and of a query."""
     task = catalogued(name)
     items = task.items(data)[:limit]
     some = items[:_LOOKED_AT]
     prompts = [sum(len(message["content"]) for message in messages_for(task, item, ())) for item in some]
-    return len(items), float(np.mean(prompts)), float(np.mean([len(item.query) + len(item.solution) for item in some]))
+    queries, solutions = (float(np.mean(list(map(len, texts)))) for texts in zip(*map(_both, some), strict=True))
+    return len(items), float(np.mean(prompts)), queries + solutions, queries
+
+
+def _both(item: Item) -> tuple[str, str]:
+    return item.query, item.solution
 
 
 def _count(name: str, limit: int | None, data: Path) -> int:

@@ -13,7 +13,7 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import ALONE_REUSE, ASIDE, Run
 from cascade_memory.evaluation.bench.stage import Folders, Stage, best_embedder, order_of, solved_alone
 from cascade_memory.evaluation.environments.household.engine import MOST_BYTES
-from cascade_memory.evaluation.environments.household.games import GAME, LISTING, Game, make_games, read_games
+from cascade_memory.evaluation.environments.household.games import GAME, LISTING, Game, make_games, read_games, splits_of
 from cascade_memory.evaluation.environments.household.official import OfficialStream, official_games
 from cascade_memory.evaluation.reuse.household_agent import HouseholdAgent
 from cascade_memory.evaluation.stream import PrecomputedEmbedder
@@ -128,5 +128,6 @@ def household_stage(run: Run, folders: Folders) -> Stage:
         declared={"alone": ALONE_REUSE, "steps": limit},
         alone=alone,
         kinds=[game.kind for game in games],
+        splits=splits_of(games),
         close=agent.close,
     )

@@ -1,4 +1,4 @@
-"""A human in the loop, as in the paper's supplement: one who corrects every failure, or is asked if no case seems to fit."""
+"""A human in the loop, as in the paper's supplement: one who revises every solution, or is asked if no case seems to fit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cascade_memory.domain import Candidate
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.stage import Stage
 from cascade_memory.evaluation.solver import Attempt
-from cascade_memory.evaluation.stream import Step, play
+from cascade_memory.evaluation.stream import Step
 from cascade_memory.memory import Memory
 
 BUDGET = 10  # the human may be asked about one task in ten
@@ -28,10 +28,10 @@ _METRICS: dict[str, Callable[[Candidate], float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Human:
-    """A method that a human helps with right solutions: after each failure or, with ``asked_by``, instead of some attempts."""
+    """A method that a human helps with right solutions: after each attempt or, with ``asked_by``, instead of some attempts."""
 
     method: str
-    asked_by: str | None = None  # the metric that decides when to ask; None: the human corrects every failure
+    asked_by: str | None = None  # the metric that decides when to ask; None: the human revises every solution
 
 
 HUMAN = {
@@ -102,10 +102,16 @@ class HelpedPlay:
         return step
 
     def _revised(self, query: str, place: int) -> Step:
-        step = play(self._memory, query, self._stage.solver, place)
-        if not step.attempt.success:
+        recall = self._memory.recall(query)
+        attempt = self._stage.solver.attempt(place, recall.cases)
+        self._learn(recall.episode_id, query, place, attempt)
+        return Step(attempt, shown=bool(recall.cases))
+
+    def _learn(self, episode_id: str, query: str, place: int, attempt: Attempt) -> None:
+        """Let the memory learn from the outcome, and store the right solution of the task, whether or not it was found."""
+        self._memory.reward(episode_id, attempt.success, solution=self._truths[place] if attempt.success else attempt.answer)
+        if not attempt.success:
             self._memory.add(query, self._truths[place])
-        return step
 
     def _discovered(self, query: str, place: int, discovery: Discovery) -> Step:
         recall = self._memory.recall(query)
@@ -116,12 +122,11 @@ class HelpedPlay:
             self._memory.reward(recall.episode_id, attempt.success, solution=attempt.answer)
             return Step(attempt, shown=bool(recall.cases))
         self._advantage.append(not attempt.success)  # whether the attempt would have failed
-        self._memory.episodes.discard(recall.episode_id)  # no case was used, so there is nothing to learn
-        self._memory.add(query, self._truths[place])
+        self._learn(recall.episode_id, query, place, attempt)  # from the attempt that the human replaced, as the authors do
         return Step(Attempt(True, self._truths[place]), shown=False)
 
     def account(self) -> dict[str, Any]:
-        """Return the columns that a human adds to a row; none if the human only corrects failures.
+        """Return the columns that a human adds to a row; none if the human revises every solution.
 
         ``asked`` has a character per task: whether the human was asked about it. ``advantage`` is the counterfactual discovery
         advantage: of the tasks that the human was asked about, the share that would have failed otherwise. The row's ``rate``

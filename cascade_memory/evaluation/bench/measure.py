@@ -18,7 +18,7 @@ from cascade_memory.evaluation.bench.names import FILE, SHUFFLED
 from cascade_memory.evaluation.bench.plan import Run, Suite
 from cascade_memory.evaluation.bench.rows import Row, Rows
 from cascade_memory.evaluation.bench.runner import run, work_of
-from cascade_memory.evaluation.bench.setup import Setup
+from cascade_memory.evaluation.bench.setup import Setup, under_each
 from cascade_memory.evaluation.bench.stage import Folders, Stage, catalogued, embedded
 from cascade_memory.evaluation.bench.stages import WORLDS
 from cascade_memory.evaluation.rivals.known import is_rival
@@ -92,7 +92,7 @@ def measure(
     seeds: int = 2,
     limit: int | None = None,
     rewards: Sequence[str] = (CLEAN,),
-    setup: Setup | None = None,
+    setup: Setup | Sequence[Setup] | None = None,
     order: str = SHUFFLED,
     jobs: int = 1,
     progress: bool | None = None,
@@ -109,7 +109,8 @@ def measure(
         limit: Play only this many tasks from the beginning of the stream.
         rewards: How rewards arrive: "clean", or, for example, "late=100" (tasks), "missing=0.5" or "flipped=0.2"; each of the
             given ways is played.
-        setup: A reranker, an embedder, k, alpha and a learning rate for the methods: ``Setup(ranker="./reranker", k=4)``.
+        setup: A reranker, an embedder, k, alpha and a learning rate for the methods: ``Setup(ranker="./reranker", k=4)``; or
+            several of these, each of which is played.
         order: "shuffled": each seed plays the stream in another order; "file": each seed plays it in the stream's own
             order, as in the paper.
         jobs: The number of parallel processes; with more than one, the task and the solver must be picklable.
@@ -132,9 +133,7 @@ def measure(
     if seeds < 1 or (limit is not None and limit < 1):
         raise InvalidInput(f"seeds and limit must be at least 1, not {seeds} and {limit}")
     out, data = Path(out), Path(data)
-    setup = setup or Setup()
-    wanted = (replace(one, solver=solver.name) for one in suite.runs())
-    runs = [setup.of(one) for one in wanted]
+    runs, models = under_each(setup, (replace(one, solver=solver.name) for one in suite.runs()))
     declared = {**solver.declared, **({} if own is None else {"stream": _fingerprint(own, data, limit)})}
     rows = Rows(out)
     _check_same(rows.of(runs), declared, out)
@@ -142,7 +141,7 @@ def measure(
         rows.check_declared(asdict(one), declared)
     staged = Staged(solver, own, declared)
     try:
-        return run(runs, data, out, staged=staged, jobs=jobs, progress=progress, models=setup.folders)
+        return run(runs, data, out, staged=staged, jobs=jobs, progress=progress, models=models)
     except ModelUnavailable as error:
         kept = f"finished rows are in {out}, answered requests in {work_of(out)}: run it again to continue from there"
         raise ModelUnavailable(f"{error}. {kept}") from error

@@ -15,6 +15,7 @@ from cascade_memory.evaluation.bench.conditions import Rewards, WrongCases, wron
 from cascade_memory.evaluation.bench.heartbeat import Heartbeat
 from cascade_memory.evaluation.bench.human import HUMAN, HelpedPlay, Human
 from cascade_memory.evaluation.bench.methods import open_memory
+from cascade_memory.evaluation.bench.peak_memory import PeakMemory
 from cascade_memory.evaluation.bench.plan import Run
 from cascade_memory.evaluation.bench.rows import stream_of
 from cascade_memory.evaluation.bench.stage import Folders, Stage, Staging
@@ -33,6 +34,7 @@ def play(run: Run, folders: Folders, staged: Staging = stage_for, *, told: bool 
     ``fitting`` and ``covered`` are known only where right solutions recur. ``success`` is the truth, even if the rewards are
     false.
 
+    ``ranker_memory_gib`` is the peak memory of a reranker with its training: of the GPU, or else the growth of the process.
     ``steps`` lists how many steps each task took, unless each took one. With ``told``, a long run reports its progress now and
     then.
     """
@@ -42,6 +44,7 @@ def play(run: Run, folders: Folders, staged: Staging = stage_for, *, told: bool 
     stage = staged(run, folders)
     method = run.method if human is None else human.method
     ranker, case_text = folders.model(run, "ranker"), stage.case_text
+    peak = _peak_of_a_ranker() if ranker else None
     memory = open_memory(method, stage.embedder, run.options, ranker, case_text=case_text) if stage.remembers else None
     try:
         helped = None if human is None or memory is None else HelpedPlay(human, stage, memory, run.seed)
@@ -64,12 +67,14 @@ def play(run: Run, folders: Folders, staged: Staging = stage_for, *, told: bool 
             "fitting": "" if right is None else _text(bool(step.attempt.fitting) for step in steps),
             "covered": "" if right is None else _covered(right, _learned(steps, rewards, right, human), wrong),
             "alone": "" if stage.alone is None else _text(stage.alone),
-            "kinds": None if stage.kinds is None else _by_kind(stage, success),
+            "kinds": None if stage.kinds is None else _by_kind(stage.kinds, stage.alone, success),
+            "splits": None if stage.splits is None else _by_kind(stage.splits, stage.alone, success),
             "steps_per_task": float(np.mean([step.attempt.steps for step in steps])),
             "steps": _counts(steps),
             "cases": 0 if memory is None else memory.stats().cases,
             "ms_per_task": 1000 * float(np.median(spent)),
             "seconds": sum(spent),
+            **({} if peak is None else {"ranker_memory_gib": peak.gib()}),
             **stage.account(),
             **({} if helped is None else helped.account()),
         }
@@ -77,6 +82,15 @@ def play(run: Run, folders: Folders, staged: Staging = stage_for, *, told: bool 
         if memory is not None:
             memory.close()
         stage.close()
+
+
+def _peak_of_a_ranker() -> PeakMemory:
+    """Begin to measure the memory that a reranker takes with its training, before its weights are loaded."""
+    import torch
+
+    peak = PeakMemory(cuda=torch.cuda.is_available())
+    peak.begin()
+    return peak
 
 
 def check_nothing_failed(memory: Memory, method: str) -> None:
@@ -140,13 +154,13 @@ def _covered(solutions: Sequence[str], learned: Sequence[Sequence[str]], wrong: 
     return _text(covered)
 
 
-def _by_kind(stage: Stage, success: Sequence[bool]) -> dict[str, list[float | None]]:
+def _by_kind(kinds: Sequence[str], alone: Sequence[bool] | None, success: Sequence[bool]) -> dict[str, list[float | None]]:
     """Compute for each kind of task: the number of tasks, the share solved, and this share where a case was needed.
 
     A case was needed if the solver does not solve the task alone.
     """
     by_kind: dict[str, list[float | None]] = {}
-    kinds, alone = stage.kinds or (), stage.alone or [False] * len(success)
+    alone = alone or [False] * len(success)
     for kind in sorted(set(kinds)):
         places = [place for place, one in enumerate(kinds) if one == kind]
         left = [success[place] for place in places if not alone[place]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -32,6 +32,8 @@ class Setup:
         k: How many cases are shown by a method whose name does not say it.
         alpha: The weight of the exploration bonus in methods that explore.
         learning_rate: The learning rate of Neural-LinLogUCB and Neural-LinUCB: of the encoder and of the head.
+        settings: A function that returns the alpha and the learning rate for a run, such as ``AuthorsSettings()``. Values that
+            are given above count more.
     """
 
     ranker: str | None = None
@@ -39,6 +41,7 @@ class Setup:
     k: int | None = None
     alpha: float | None = None
     learning_rate: float | None = None
+    settings: Callable[[Run], Mapping[str, float]] | None = None
 
     def __post_init__(self) -> None:
         if self.k is not None and self.k < 1:
@@ -72,9 +75,26 @@ class Setup:
         used = [kind for kind in self._models if kind == "embedder" or method in RERANKED]
         models = json.dumps({kind: self._models[kind][0] for kind in used}, sort_keys=True, ensure_ascii=False) if used else ""
         given = {"k": self.k, "alpha": self.alpha, "learning_rate": self.learning_rate}
-        taken = {name: value for name in parameters_of(method) if (value := given[name]) is not None}
+        usual = self.settings(run) if self.settings is not None else {}
+        taken = {
+            name: value
+            for name in parameters_of(method)
+            if (value := usual.get(name) if given[name] is None else given[name]) is not None
+        }
         options = canonical({**taken, **json.loads(run.options or "{}")}) if taken or run.options else ""
         return replace(run, options=options, models=models)
+
+
+def under_each(setups: Setup | Sequence[Setup] | None, runs: Iterable[Run]) -> tuple[list[Run], Mapping[str, str]]:
+    """Return the runs under each of the settings, without those that come out the same, and the folders of their models.
+
+    >>> runs, _ = under_each([Setup(alpha=0.1), Setup(alpha=0.5)], [Run("rca", "zero-shot", 0), Run("rca", "CASCADE", 0)])
+    >>> [(run.method, run.options) for run in runs]
+    [('zero-shot', ''), ('CASCADE', '{"alpha": 0.1}'), ('CASCADE', '{"alpha": 0.5}')]
+    """
+    each = [setups] if isinstance(setups, Setup) else setups or [Setup()]
+    found = list(dict.fromkeys(setup.of(run) for run in runs for setup in each))
+    return found, {name: folder for setup in each for name, folder in setup.folders.items()}
 
 
 def told_apart(rows: Iterable[Row]) -> list[Row]:

@@ -57,6 +57,7 @@ class Stage:
     alone: Sequence[bool] | None = None  # which tasks the solver solves without memory
     case_text: CaseText | None = None  # the text by which a case is found, if not by its query alone
     kinds: Sequence[str] | None = None  # the type of each task, only for the report: neither memory nor solver sees it
+    splits: Sequence[str] | None = None  # the same for another way to group the tasks, such as "seen" and "unseen" rooms
     remembers: bool = True  # whether the method has a memory, as all have that the benchmark itself knows
     account: Callable[[], Mapping[str, Any]] = dict[str, Any]  # further columns of the row, known at the end
     close: Callable[[], None] = field(default=lambda: None)

@@ -8,9 +8,9 @@ from typing import Any
 
 from cascade_memory import RecalledCase
 from cascade_memory.errors import CascadeError, InvalidInput
+from cascade_memory.evaluation.bench.peak_memory import PeakMemory
 from cascade_memory.evaluation.gradient.checkpoint import Checkpoint, CheckpointFile
 from cascade_memory.evaluation.gradient.local_chat import LocalChat
-from cascade_memory.evaluation.gradient.peak_memory import PeakMemory
 from cascade_memory.evaluation.gradient.records import Record, columns_of
 from cascade_memory.evaluation.gradient.reinforce import Reinforce
 from cascade_memory.evaluation.solver import Attempt, Solver

@@ -12,7 +12,7 @@ from typing import Any
 
 from cascade_memory.encoders import quiet_loading
 from cascade_memory.errors import InvalidInput, MissingExtra
-from cascade_memory.evaluation.gradient.peak_memory import PeakMemory
+from cascade_memory.evaluation.bench.peak_memory import PeakMemory
 
 EXTRA = 'needs the extra "gradient": pip install "cascade-memory[gradient]"'
 _SAMPLED = 64  # numbers of each weight that are part of the identity

@@ -20,6 +20,7 @@ from cascade_memory.evaluation.gradient.local_chat import LocalChat
 from cascade_memory.evaluation.gradient.reinforce import Reinforce
 from cascade_memory.evaluation.gradient.settings import Sampling, Training
 from cascade_memory.evaluation.model.asking import Asking
+from cascade_memory.evaluation.model.chat import Prompt
 from cascade_memory.evaluation.model.model_solver import ModelSolver
 from cascade_memory.evaluation.model.model_stage import Model, log_name
 from cascade_memory.evaluation.solver import Attempt, Solver
@@ -40,6 +41,7 @@ class LocalModel:
     sampling: Sampling = field(default_factory=Sampling)
     training: Training = field(default_factory=Training)
     show: Show = "text"  # or "turns": how it sees the cases
+    prompt: Prompt = "chat"  # or "authors": everything in one message of the user
 
     @property
     def own_methods(self) -> tuple[str, ...]:
@@ -55,7 +57,10 @@ class LocalModel:
     def declared(self) -> Mapping[str, Any]:
         """The weights and all settings, for the row."""
         lm = self._lm
-        chosen = {} if self.show == "text" else {"show": self.show}
+        chosen = {
+            **({} if self.show == "text" else {"show": self.show}),
+            **({} if self.prompt == "chat" else {"prompt": self.prompt}),
+        }
         return {"weights": lm.identity, "dtype": lm.dtype, **asdict(self.sampling), **asdict(self.training), **chosen}
 
     @property
@@ -69,7 +74,7 @@ class LocalModel:
         if run.method == REINFORCE:
             return self._learning(task, run, folders, chat)
         lm.peak.begin()
-        stage = Model(chat=chat, show=self.show).stage(task, run, folders)
+        stage = Model(chat=chat, show=self.show, prompt=self.prompt).stage(task, run, folders)
         return replace(
             stage,
             solver=_DrawsByPlace(stage.solver, chat),
@@ -90,7 +95,7 @@ class LocalModel:
         reinforce = Reinforce(lm, self.training, run.seed)
         try:
             solver = LearningSolver(
-                ModelSolver(task, items, Asking(chat)),
+                ModelSolver(task, items, Asking(chat, prompt=self.prompt)),
                 chat,
                 reinforce,
                 batch=self.training.batch,

@@ -9,7 +9,7 @@ from typing import Any
 
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.judging.thoughts import without_thoughts
-from cascade_memory.evaluation.model.chat import Chat, Message, PromptTooLong, Reply, Try
+from cascade_memory.evaluation.model.chat import Chat, Message, Prompt, PromptTooLong, Reply, Try, as_one
 from cascade_memory.evaluation.model.request_log import RequestLog, request_key
 
 
@@ -28,6 +28,8 @@ class Prices:
 class Asking:
     """Asks a model. With a log, requests that were answered before a crash are not sent, or paid for, again.
 
+    With ``prompt="authors"``, the messages of each request are sent as one message of the user.
+
     >>> from cascade_memory.evaluation.model.chat import Reply
     >>> class Parrot:
     ...     name, settings = "parrot", {}
@@ -38,8 +40,9 @@ class Asking:
     ('hello', 3.0)
     """
 
-    def __init__(self, chat: Chat, *, log: Path | None = None, prices: Prices | None = None) -> None:
+    def __init__(self, chat: Chat, *, log: Path | None = None, prices: Prices | None = None, prompt: Prompt = "chat") -> None:
         self.chat = chat
+        self._prompt_form: Prompt = prompt
         self._log = None if log is None else RequestLog(log)
         self._prices = prices
         self._prompt = self._completion = self._requests = self._too_long = 0
@@ -49,7 +52,7 @@ class Asking:
         return Asking(self.chat, log=log, prices=self._prices)
 
     def of(self, chat: Chat) -> Asking:
-        """Return a copy that asks another model, with the same log and prices."""
+        """Return a copy that asks another model, with the same log and prices, and sends messages as they are."""
         return Asking(chat, log=self.log, prices=self._prices)
 
     @property
@@ -66,6 +69,7 @@ class Asking:
 
         Raises ``PromptTooLong`` if the server takes no prompt of this length; the refusal is counted, and logged like a reply.
         """
+        messages = as_one(messages) if self._prompt_form == "authors" else messages
         key = request_key(self.chat.name, self.chat.settings, messages)
         self._requests += 1
         try:

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from cascade_memory.errors import ModelUnavailable
 
 Message: TypeAlias = "dict[str, Any]"  # "role" and "content", and for tools what OpenAI's chat API adds
+Prompt: TypeAlias = Literal["chat", "authors"]  # the instruction as a system message; or everything as one user message
+
+
+def as_one(messages: Sequence[Message]) -> list[Message]:
+    r"""Join messages into one of the user, as the paper's authors ask: some chat templates take no system message.
+
+    >>> as_one([{"role": "system", "content": "Add."}, {"role": "user", "content": "1 + 1"}])
+    [{'role': 'user', 'content': 'Add.\n\n1 + 1'}]
+    """
+    return [{"role": "user", "content": "\n\n".join(str(message["content"]) for message in messages)}]
 
 
 class PromptTooLong(ModelUnavailable):

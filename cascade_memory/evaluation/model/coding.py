@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from cascade_memory import RecalledCase, Step, clean_text
+from cascade_memory import RecalledCase, Step, Trajectory, clean_text
 from cascade_memory.evaluation.environments.hospital.questions import Question
 from cascade_memory.evaluation.environments.hospital.records import Records
 from cascade_memory.evaluation.environments.hospital.rounds import play_rounds
@@ -54,10 +55,10 @@ _AGAIN = "\nYou have sent this very code {} times, and it gives the same each ti
 
 
 class CodeSolver:
-    """Lets a model write code over the records, and revise it after an error; the case stores every round.
+    """Lets a model write code over the records, and revise it after an error; the case stores the last code only.
 
     As in the paper's agent, the prompt of a round has the question with the cases, and the code and result of the previous
-    round only.
+    round only. Nor does a case show rounds that failed: a weak model copies the first line that it sees.
     """
 
     def __init__(self, questions: Sequence[Question], records: Records, asking: Asking) -> None:
@@ -84,9 +85,12 @@ class CodeSolver:
             return written
 
         try:
-            return play_rounds(write, self._records.run, question.label)
+            attempt = play_rounds(write, self._records.run, question.label)
         except PromptTooLong:
             return Attempt(False, None, steps=max(1, rounds))
+        assert isinstance(attempt.answer, Trajectory)
+        last = attempt.answer.steps[-1]
+        return replace(attempt, answer=Trajectory([Step(action=last.action)]))
 
 
 def _as_code(step: Step) -> str:

@@ -19,7 +19,7 @@ from cascade_memory.evaluation.bench.science_stage import experiments_of, is_pub
 from cascade_memory.evaluation.bench.stage import Folders, Stage, data_differs, embedded, in_order
 from cascade_memory.evaluation.model.acting import ActingSolver, Scene
 from cascade_memory.evaluation.model.asking import Asking, Prices
-from cascade_memory.evaluation.model.chat import Chat
+from cascade_memory.evaluation.model.chat import Chat, Prompt
 from cascade_memory.evaluation.model.coding import CodeSolver
 from cascade_memory.evaluation.model.model_solver import ModelSolver, Show, messages_for, truths_of
 from cascade_memory.evaluation.model.scenes import HouseholdScene, ScienceScene
@@ -66,6 +66,16 @@ class Differs(Protocol):
         ...
 
 
+@runtime_checkable
+class HasSplits(Protocol):
+    """A scene whose tasks are of several splits."""
+
+    @property
+    def splits(self) -> Sequence[str] | None:
+        """The split of each task; None if they are not split."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
     """A chat model that solves the tasks; its requests and replies are logged beside the rows, and used again after a crash."""
@@ -74,11 +84,14 @@ class Model:
     prices: Prices | None = None
     thinks: bool = True  # whether it writes a thought before each action in an environment (ReAct)
     show: Show = "text"  # or "turns": how it sees the cases, but for tasks that are solved by code or search
+    prompt: Prompt = "chat"  # or "authors": everything in one message of the user, but in deep search, which has tools
     searching: Searching = field(default_factory=Searching)  # how it searches in deep search, and who judges its answers there
 
     def __post_init__(self) -> None:
         if self.name.startswith(("simulated", "reuse")):
             raise InvalidInput(f"the name {self.name!r} is that of a solver without a model: give the model another name")
+        if self.prompt == "authors" and self.show == "turns":
+            raise InvalidInput("one message for everything has no turns to show cases in: choose prompt='chat' or show='text'")
 
     @property
     def name(self) -> str:
@@ -88,16 +101,19 @@ class Model:
     @property
     def declared(self) -> Mapping[str, Any]:
         """The sampling settings, and the other settings that differ from the defaults, as a row stores them."""
-        chosen = {**({} if self.thinks else {"thinks": False}), **({} if self.show == "text" else {"show": self.show})}
+        chosen = {
+            **({} if self.thinks else {"thinks": False}),
+            **({} if self.show == "text" else {"show": self.show}),
+            **({} if self.prompt == "chat" else {"prompt": self.prompt}),
+        }
         return {**self.chat.settings, **chosen, **self.searching.declared}
 
     def stage(self, task: Task, run: Run, folders: Folders) -> Stage:
         """Build the stage (see ``bench.stage.Stage``): the task's stream with this solver."""
         stream, embedder = embedded(task, run.limit, folders.data, folders.model(run, "embedder"))
         items = in_order(stream, run)
-        log = folders.work / "requests" / log_name(run)
-        asking = Asking(self.chat, log=log, prices=self.prices)
-        judge = getattr(task, "judge", None)
+        asking = self._asking(run, folders)
+        judge, log = getattr(task, "judge", None), _log(run, folders)
         judging = judge.keep_log(log.with_name(f"judge-{log.name}")) if isinstance(judge, KeepsLog) else None
         queries = [item.query for item in items]
         return Stage(
@@ -115,6 +131,9 @@ class Model:
             },
         )
 
+    def _asking(self, run: Run, folders: Folders) -> Asking:
+        return Asking(self.chat, log=_log(run, folders), prices=self.prices, prompt=self.prompt)
+
     def _watched(self, solver: Solver, run: Run, queries: Sequence[str]) -> Solver:
         return self.chat.watched(solver, run.task, queries, self.show) if isinstance(self.chat, KeepsOutcomes) else solver
 
@@ -123,20 +142,21 @@ class Model:
         if run.task == "2wiki":
             from cascade_memory.evaluation.search.stage import searching_stage  # it imports this package
 
-            asking = Asking(self.chat, log=folders.work / "requests" / log_name(run), prices=self.prices)
+            asking = self._asking(run, folders)
             stage = searching_stage(asking, self.searching, self.declared, run, folders)
             return dataclasses.replace(stage, solver=self._watched(stage.solver, run, stage.queries))
         if run.task in CODED:
             return self._coding(run, folders)
         scene, queries, kinds, embedder = scene_for(run, folders)
         differs = {"differs": scene.differs} if isinstance(scene, Differs) else {}
-        asking = Asking(self.chat, log=folders.work / "requests" / log_name(run), prices=self.prices)
+        asking = self._asking(run, folders)
         return Stage(
             queries=queries,
             solver=self._watched(ActingSolver(scene, asking, thinks=self.thinks, show=self.show), run, queries),
             embedder=embedder,
             declared=self.declared,
             kinds=kinds,
+            splits=scene.splits if isinstance(scene, HasSplits) else None,
             account=lambda: {**asking.account(), **differs},
             close=scene.close,
         )
@@ -145,17 +165,23 @@ class Model:
         """Build the stage: questions about health records, which this model answers by code."""
         questions, embedder = questions_of(run, folders)
         records = records_of(run, folders)
-        asking = Asking(self.chat, log=folders.work / "requests" / log_name(run), prices=self.prices)
+        asking = self._asking(run, folders)
         kinds, queries = [one.kind for one in questions], [one.text for one in questions]
+        difficulties = [one.difficulty for one in questions]
         return Stage(
             queries=queries,
             solver=self._watched(CodeSolver(questions, records, asking), run, queries),
             embedder=embedder,
             declared=self.declared,
             kinds=kinds if all(kinds) else None,
+            splits=difficulties if all(difficulties) else None,
             account=lambda: {**asking.account(), **data_differs(run, folders)},
             close=records.close,
         )
+
+
+def _log(run: Run, folders: Folders) -> Path:
+    return folders.work / "requests" / log_name(run)
 
 
 def _wording(task: Task, items: Sequence[Item]) -> dict[str, Any]:

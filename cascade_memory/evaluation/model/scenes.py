@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.environments.household.engine import Engine
-from cascade_memory.evaluation.environments.household.games import Game
+from cascade_memory.evaluation.environments.household.games import Game, splits_of
 from cascade_memory.evaluation.environments.published import same_text
 from cascade_memory.evaluation.environments.scienceworld import UNKNOWN, ScienceWorld
 from cascade_memory.evaluation.environments.scienceworld_whole import Start, text_of
@@ -103,7 +103,7 @@ class HouseholdScene:
     example = HOUSEHOLD_EXAMPLE
 
     def __init__(self, games: Sequence[Game], limit: int, differs: str = "") -> None:
-        self._games, self._limit, self.differs = games, limit, differs
+        self._games, self._limit, self.differs, self.splits = games, limit, differs, splits_of(games)
         self._engine: Engine | None = None
         self.refused = False
 

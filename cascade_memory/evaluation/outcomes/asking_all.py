@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from cascade_memory.evaluation.bench.heartbeat import EVERY
 from cascade_memory.evaluation.bench.measure import Staged
 from cascade_memory.evaluation.bench.plan import Suite
 from cascade_memory.evaluation.bench.play import play
-from cascade_memory.evaluation.bench.setup import Setup
+from cascade_memory.evaluation.bench.setup import Setup, under_each
 from cascade_memory.evaluation.bench.stage import Folders
 from cascade_memory.evaluation.bench.stages import prepare
 from cascade_memory.evaluation.model.model_stage import Model
@@ -26,7 +26,7 @@ def ask_all(
     data: Path,
     solver: Model,
     together: int = 32,
-    setup: Setup | None = None,
+    setup: Setup | Sequence[Setup] | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Play the runs of a suite with a model whose answers are kept in a table: ``Model(chat=Outcomes(path, chat))``.
@@ -37,11 +37,10 @@ def ask_all(
     outcomes = solver.chat
     if not isinstance(outcomes, Outcomes):
         raise InvalidInput("the answers need a table: Model(chat=Outcomes(path, chat))")
-    setup = setup or Setup()
-    runs = list(dict.fromkeys(setup.of(replace(one, solver=solver.name)) for one in suite.runs()))
+    runs, models = under_each(setup, (replace(one, solver=solver.name) for one in suite.runs()))
     staged = Staged(solver, None, solver.declared)
     with tempfile.TemporaryDirectory(prefix="cascade-memory-outcomes-") as work:
-        folders = Folders(data, Path(work), setup.folders)
+        folders = Folders(data, Path(work), models)
         for one in {run.task: run for run in runs}.values():
             prepare(one, folders)
         pool = ThreadPoolExecutor(min(together, len(runs)), thread_name_prefix="run")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,10 +17,11 @@ from cascade_memory.evaluation.report.asked import note
 from cascade_memory.evaluation.report.differences import ENOUGH
 from cascade_memory.evaluation.report.drawing import Chart, Panel, brief
 from cascade_memory.evaluation.report.section import Section, bits
-from cascade_memory.looks import OTHER, End, EndNames, looks, strong
+from cascade_memory.looks import INK, OTHER, End, EndNames, legend, looks, strong
 
 _BESIDE = 0.014  # between two bars, as a part of the width
 _NAMES = 9.0  # points
+_NO_MEMORY = "zero-shot"
 _POINTS = 160  # points per curve; more would not be visible
 Curve = Callable[[Row], "NDArray[np.float64] | None"]  # a value after each task of a row
 
@@ -37,6 +39,37 @@ def success(section: Section) -> Chart:
             for task in section.tasks
         ],
     )
+
+
+def gained(section: Section) -> Chart | None:
+    """Plot by how much each method is ahead of no memory over the stream, as in the paper; None if that was not played."""
+    tasks = [task for task in section.tasks if section.of(task, _NO_MEMORY)]
+    memories = replace(section, rows={key: row for key, row in section.rows.items() if key[1] != _NO_MEMORY})
+    if not tasks or not memories.rows:
+        return None
+    curve = partial(_ahead_so_far, section)
+    about = "points more than no memory"
+    panels = [
+        Panel(task, _ends_in_words(memories, task, curve, about), partial(_draw_gained, memories, task, curve))
+        for task in tasks
+        if memories.of_task(task)
+    ]
+    caption = "Percentage points solved more than by no memory, of the tasks so far, paired by seed. " + _bars(memories)
+    return Chart("gained", "Improvement over no memory", caption + note(section), panels, legend(memories.methods))
+
+
+def _ahead_so_far(section: Section, row: Row) -> NDArray[np.float64] | None:
+    """Compute how far a run is ahead of the run without memory with the same seed, up to each task."""
+    base = section.rows.get((row["task"], _NO_MEMORY, row["seed"]))
+    ours, theirs = success_so_far(row), None if base is None else success_so_far(base)
+    return ours - theirs if ours is not None and theirs is not None and len(ours) == len(theirs) else None
+
+
+def _draw_gained(section: Section, task: str, curve: Curve, axes: Any) -> EndNames:
+    _, names = _draw_curves(axes, section, task, curve, skip=0.08)
+    axes.axhline(0, color=INK, linewidth=0.8)
+    axes.set(xlabel="tasks", ylabel="points more so far")
+    return names
 
 
 def steps(section: Section) -> Chart | None:

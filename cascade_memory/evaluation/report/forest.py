@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from cascade_memory.evaluation.bench.rows import Row
 from cascade_memory.evaluation.report.asked import note
 from cascade_memory.evaluation.report.differences import comparable, on_average, on_task
 from cascade_memory.evaluation.report.drawing import Chart, Panel, brief
@@ -64,8 +66,13 @@ def _draw_forest(section: Section, methods: list[str], base: str, axes: Any) -> 
 def costs(section: Section) -> Chart | None:
     """Plot the mean success over tasks against time and against the number of stored cases."""
     panels: list[Panel] = []
-    for key, title, log in (("ms_per_task", "ms per task", True), ("cases", "cases kept", False)):
-        points = _points(section, key)
+    costing: tuple[tuple[Callable[[Row], Any], str, bool], ...] = (
+        (_column("ms_per_task"), "ms per task", True),
+        (_column("cases"), "cases kept", False),
+        (_memory(section), "GiB of memory of what learns", False),
+    )
+    for cost, title, log in costing:
+        points = _points(section, cost)
         if points:
             figures = ", ".join(f"{method} {y:.1f} % at {x:.3g}" for method, (x, y) in points.items())
             panels.append(
@@ -78,12 +85,30 @@ def costs(section: Section) -> Chart | None:
     return Chart("costs", "What it costs", caption, panels, legend(section.methods)) if panels else None
 
 
-def _points(section: Section, key: str) -> dict[str, tuple[float, float]]:
+def _column(name: str) -> Callable[[Row], Any]:
+    return lambda row: row.get(name)
+
+
+def _memory(section: Section) -> Callable[[Row], Any]:
+    """Return the peak memory of what a method trains or ranks with: a reranker, or the language model; otherwise 0 (Fig. 3c).
+
+    None for each row if no row of the section measured any.
+    """
+    measured = any(_learners(row) is not None for row in section.rows.values())
+    return lambda row: (_learners(row) or 0.0) if measured else None
+
+
+def _learners(row: Row) -> float | None:
+    found = row.get("peak_memory_gib") if row["method"] == "REINFORCE + LoRA" else row.get("ranker_memory_gib")
+    return found if isinstance(found, int | float) else None
+
+
+def _points(section: Section, cost: Callable[[Row], Any]) -> dict[str, tuple[float, float]]:
     """Compute (cost, success) of each method that records this cost, over the tasks that all these methods have played."""
     costing: dict[str, dict[str, float]] = {}
     for method in section.methods:
         means = {
-            task: [one for row in section.of(task, method) if isinstance(one := row.get(key), (int, float))]
+            task: [one for row in section.of(task, method) if isinstance(one := cost(row), (int, float))]
             for task in section.tasks
         }
         costing[method] = {task: float(np.mean(values)) for task, values in means.items() if values}

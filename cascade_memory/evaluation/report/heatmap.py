@@ -1,9 +1,9 @@
-"""Heatmaps of success over the parameters that were tried in a tuning."""
+"""Heatmaps: success over the parameters of a tuning, and over the weights of the exploration bonus that were played."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,11 +11,12 @@ import numpy as np
 
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.rows import Row
-from cascade_memory.evaluation.report.drawing import Chart, Panel
+from cascade_memory.evaluation.report.drawing import Chart, Panel, brief
 from cascade_memory.evaluation.report.section import Section, sections, solved
 from cascade_memory.looks import BLACK, FRAME, WHITE
 
 _UNTUNED = "the method's own"
+_BANDIT, _BASE = "Neural-LinLogUCB", "NP-CBR"
 
 
 def tried(rows: Sequence[Row]) -> list[tuple[Section, Chart]]:
@@ -61,21 +62,71 @@ def _rate(rate: float | None) -> str:
 def _draw(means: dict[tuple[float | None, float], float], axes: Any) -> None:
     rates = sorted({rate for rate, _ in means}, key=lambda rate: -1.0 if rate is None else rate)
     alphas = sorted({alpha for _, alpha in means})
-    table = np.array([[means.get((rate, alpha), np.nan) for rate in rates] for alpha in alphas])
-    edges = [np.arange(size + 1) - 0.5 for size in (len(rates), len(alphas))]
+    cells = {(_rate(rate), f"{alpha:g}"): value for (rate, alpha), value in means.items()}
+    draw_grid(cells, list(map(_rate, rates)), [f"{alpha:g}" for alpha in alphas], axes)
+    axes.set(xlabel="learning rate", ylabel="alpha")
+
+
+def draw_grid(
+    cells: Mapping[tuple[str, str], float], across: Sequence[str], down: Sequence[str], axes: Any, *, signed: bool = False
+) -> None:
+    """Draw values as coloured fields with their figures, with a frame around the best one; a field without a value is empty.
+
+    A key of ``cells`` is a name of ``across`` and one of ``down``, of which the first is at the bottom.
+    """
+    table = np.array([[cells.get((x, y), np.nan) for x in across] for y in down])
+    edges = [np.arange(size + 1) - 0.5 for size in (len(across), len(down))]
     axes.pcolormesh(*edges, np.ma.masked_invalid(table), cmap="cividis")
     low, high = np.nanmin(table), np.nanmax(table)
-    best = max(means, key=lambda cell: means[cell])
-    for (rate, alpha), value in means.items():
-        x, y = rates.index(rate), alphas.index(alpha)
+    best = max(cells, key=lambda cell: cells[cell])
+    for (column, line), value in cells.items():
+        x, y = across.index(column), down.index(line)
         bright = high > low and (value - low) / (high - low) > 0.5
-        axes.text(x, y, f"{value:.1f}", ha="center", va="center", color=BLACK if bright else WHITE)
-        if (rate, alpha) == best:
+        text = f"{value:+.1f}".replace("-", "−") if signed else f"{value:.1f}"
+        axes.text(x, y, text, ha="center", va="center", color=BLACK if bright else WHITE)
+        if (column, line) == best:
             axes.add_patch(_frame(x, y))
-    axes.set_xticks(range(len(rates)), [_rate(rate) for rate in rates])
-    axes.set_yticks(range(len(alphas)), [f"{alpha:g}" for alpha in alphas])
+    axes.set_xticks(range(len(across)), [brief(one, 14) for one in across], parse_math=False)
+    axes.set_yticks(range(len(down)), [brief(one, 14) for one in down], parse_math=False)
     axes.grid(visible=False)
-    axes.set(xlabel="learning rate", ylabel="alpha")
+
+
+def explored(section: Section) -> Chart | None:
+    """Plot by how much Neural-LinLogUCB is ahead of NP-CBR with each alpha that was played, as in the paper's Fig. 4d.
+
+    None if fewer than two values of alpha were played.
+    """
+    rates: dict[float, dict[str, list[float]]] = {}
+    for (task, _, seed), row in section.rows.items():
+        alpha, base = _alpha(row), section.rows.get((task, _BASE, seed))
+        if row["method"] == _BANDIT and alpha is not None and base is not None and solved(base) > 0:
+            rates.setdefault(alpha, {}).setdefault(task, []).append(100 * (solved(row) / solved(base) - 1))
+    if len(rates) < 2:
+        return None
+    alphas = [f"{alpha:g}" for alpha in sorted(rates)]
+    cells = {(f"{alpha:g}", task): float(np.mean(its)) for alpha, of in rates.items() for task, its in of.items()}
+    tasks = [task for task in reversed(section.tasks) if any((alpha, task) in cells for alpha in alphas)]
+    figures = "; ".join(f"{task}, alpha {alpha}: {value:+.1f} %" for (alpha, task), value in cells.items())
+
+    def draw(axes: Any) -> None:
+        draw_grid(cells, alphas, tasks, axes, signed=True)
+        axes.set_xlabel("alpha")
+
+    panel = Panel(f"{_BANDIT}, percent more than {_BASE}", f"{figures}.", draw, 0.9 + 0.27 * len(tasks))
+    caption = (
+        f"By how many percent {_BANDIT} solves more than {_BASE}, for each weight of the exploration bonus (alpha); mean over "
+        "seeds. The best one is framed."
+    )
+    return Chart("alphas", "How much exploration", caption, [panel])
+
+
+def _alpha(row: Row) -> float | None:
+    """Return the alpha that a row's options name; None if they name none."""
+    try:
+        value = json.loads(row.get("options") or "{}").get("alpha")
+    except (ValueError, AttributeError):
+        return None
+    return float(value) if isinstance(value, int | float) else None
 
 
 def _frame(x: int, y: int) -> Any:

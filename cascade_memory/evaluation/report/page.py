@@ -7,10 +7,12 @@ from html import escape
 from importlib import resources
 
 from cascade_memory.evaluation.bench.rows import Row
-from cascade_memory.evaluation.report import charts, forest, paper, tables, words
+from cascade_memory.evaluation.report import charts, forest, tables, words
 from cascade_memory.evaluation.report.differences import ENOUGH, Difference, Verdict, comparable, on_average
 from cascade_memory.evaluation.report.drawing import Chart
 from cascade_memory.evaluation.report.markup import chart, folded, heading, paragraph, sentences
+from cascade_memory.evaluation.report.models import ALL_MODELS, is_of_a_model, of_a_model, together
+from cascade_memory.evaluation.report.published import CITATION
 from cascade_memory.evaluation.report.section import Section, solved_last_fifth, solved_of_the_rest
 from cascade_memory.evaluation.report.words import solver_in_words
 from cascade_memory.looks import page_variables
@@ -100,6 +102,9 @@ def page(found: Sequence[Section], tuned: Sequence[tuple[Section, Chart]]) -> st
     """Render the whole document."""
     rows = [row for section in found for row in section.rows.values()]
     parts = [_head(found, rows), *(_section(section, i) for i, section in enumerate(found))]
+    if joined := together(found):
+        parts.append(f"<h2>{escape(ALL_MODELS)}</h2>")
+        parts += [chart(one, f"models-{i}") for i, one in enumerate(joined)]
     parts += [_tuning(section, one, i) for i, (section, one) in enumerate(tuned)]
     style = page_variables() + resources.files("cascade_memory.evaluation.report").joinpath("page.css").read_text(
         encoding="utf-8"
@@ -157,10 +162,13 @@ def _section(section: Section, place: int) -> str:
         chart(charts.success(section), f"{place}-success"),
         tables.success(section).html(),
     ]
+    if is_of_a_model(section):
+        parts.append(folded("The same as parts of the best method's success", [tables.normalised(section).html()]))
+    parts += [chart(drawn, f"{place}-{drawn.name}") for drawn in of_a_model(section)]
     if (drawn := charts.steps(section)) is not None:
         parts.append(chart(drawn, f"{place}-steps"))
     if (table := tables.beside_the_paper(section)) is not None:
-        parts += [heading(3, "Beside the paper"), paragraph(paper.CITATION), table.html()]
+        parts += [heading(3, "Beside the paper"), paragraph(CITATION), table.html()]
     parts.append(_differences(section, place))
     if (drawn := charts.missed(section)) is not None and (table := tables.missed(section)) is not None:
         parts += [chart(drawn, f"{place}-regret"), table.html()]

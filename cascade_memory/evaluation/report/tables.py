@@ -27,6 +27,7 @@ _COSTS = {
     "steps_per_task": "tool calls or actions per task",
     "cases": "cases kept",
     "peak_memory_gib": "peak memory of the language model in GiB",
+    "ranker_memory_gib": "peak memory of the reranker and its training in GiB",
     "tokens": "tokens",
     "cost": "cost",
 }
@@ -76,6 +77,25 @@ def _averages(section: Section, method: str, measure: Measure) -> list[float]:
     return [float(np.mean([one[seed] for one in found])) for seed in section.seeds if all(seed in one for one in found)]
 
 
+def normalised(section: Section) -> Table:
+    """Tabulate the success of each method as a part of the best one's on each task, as in the paper's Fig. 3b."""
+    means = {
+        (task, method): float(np.mean(list(its.values())))
+        for task in section.tasks
+        for method in section.methods
+        if (its := section.by_seed(task, method, solved))
+    }
+    best = {task: max(value for (its_task, _), value in means.items() if its_task == task) for task in section.tasks}
+    lines: list[list[str]] = []
+    for method in section.methods:
+        its = [means[task, method] / best[task] if (task, method) in means and best[task] else None for task in section.tasks]
+        known = [one for one in its if one is not None]
+        average = f"{np.mean(known):.3f}" if len(known) == len(its) else ""
+        lines.append([method, *("" if one is None else f"{one:.3f}" for one in its), average])
+    caption = f"Normalised: 1 is the success of the best method on the task.{note(section)}"
+    return Table(caption, ["method", *section.tasks, "average"], lines)
+
+
 def rest_is_known(section: Section) -> bool:
     """Say whether any row records which tasks the solver solves alone."""
     return any(solved_of_the_rest(row) is not None for row in section.rows.values())
@@ -90,9 +110,9 @@ def beside_the_paper(section: Section) -> Table | None:
             found = paper.reported(task, method, rows[0] if rows else None)
             here = mean_text(list(section.by_seed(task, method, solved).values()))
             if found is not None and here:
-                lines.append([task, method, here, found[0], found[1], "; ".join(paper.unlike(rows[0])) or "nothing"])
-    head = ["task", "method here", "here", "method in the paper", "paper: Qwen3-32B", "what differs"]
-    return Table("Beside the paper's figures", head, lines, words={1, 3, 5}) if lines else None
+                lines.append([task, method, here, *found, "; ".join(paper.unlike(rows[0])) or "nothing"])
+    head = ["task", "method here", "here", "model in the paper", "method in the paper", "paper", "what differs"]
+    return Table("Beside the paper's figures", head, lines, words={1, 3, 4, 6}) if lines else None
 
 
 def missed(section: Section) -> Table | None:
@@ -138,24 +158,27 @@ def _line(section: Section, method: str, base: str, measure: Measure) -> list[st
 
 
 def by_kind(section: Section) -> list[Table]:
-    """For each stream whose tasks have kinds, make a table of the success by kind."""
+    """For each stream whose tasks have kinds or splits, make a table of the success by each of them."""
     tables: list[Table] = []
-    for task in section.tasks:
-        kinds = list(dict.fromkeys(kind for row in section.of_task(task) for kind in _kinds(row)))
-        if kinds:
-            lines = [[kind, *(_of_kind(section.of(task, method), kind) for method in section.methods)] for kind in kinds]
-            caption = f"Percent solved of {task} (in brackets: of what the solver does not solve alone)"
-            tables.append(Table(caption, ["kind", *section.methods], lines))
+    for column, what in (("kinds", "kind"), ("splits", "split")):
+        for task in section.tasks:
+            kinds = list(dict.fromkeys(kind for row in section.of_task(task) for kind in _kinds(row, column)))
+            if kinds:
+                lines = [
+                    [kind, *(_of_kind(section.of(task, method), kind, column) for method in section.methods)] for kind in kinds
+                ]
+                caption = f"Percent solved of {task} (in brackets: of what the solver does not solve alone)"
+                tables.append(Table(caption, [what, *section.methods], lines))
     return tables
 
 
-def _kinds(row: Row) -> dict[str, Sequence[float | None]]:
-    return row.get("kinds") or {}
+def _kinds(row: Row, column: str) -> dict[str, Sequence[float | None]]:
+    return row.get(column) or {}
 
 
-def _of_kind(rows: list[Row], kind: str) -> str:
+def _of_kind(rows: list[Row], kind: str, column: str) -> str:
     # Rows with a human count the human's answers as solved, and do not record their kinds.
-    found = [_kinds(row)[kind] for row in rows if kind in _kinds(row) and not row.get("asked")]
+    found = [_kinds(row, column)[kind] for row in rows if kind in _kinds(row, column) and not row.get("asked")]
     of_all, of_rest = (
         [float(100 * value) for one in found if len(one) > place and (value := one[place]) is not None] for place in (1, 2)
     )

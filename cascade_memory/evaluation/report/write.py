@@ -11,6 +11,7 @@ from cascade_memory.evaluation.bench.rows import read_rows
 from cascade_memory.evaluation.report import charts, forest
 from cascade_memory.evaluation.report.drawing import Chart, png
 from cascade_memory.evaluation.report.heatmap import tried
+from cascade_memory.evaluation.report.models import ALL_MODELS, of_a_model, together
 from cascade_memory.evaluation.report.page import page
 from cascade_memory.evaluation.report.section import Section, sections
 from cascade_memory.looks import need_matplotlib
@@ -31,9 +32,11 @@ def write_report(rows: Path, folder: Path, tuning: Path | None = None, against: 
     tuned = tried(read_rows(tuning)) if tuning is not None else []
     folder.mkdir(parents=True, exist_ok=True)
     drawn = [(section, one) for section in found for one in _charts(section) if one is not None]
-    for i, (section, one) in enumerate([*drawn, *tuned]):
-        solver = re.sub(r"[^a-z0-9]+", "-", section.solver.lower()).strip("-")
-        png(one, section.title, folder / f"{i:02}-{solver}-{one.name}.png")
+    named = [(section.solver, section.title, one) for section, one in [*drawn, *tuned]]
+    named += [("models", ALL_MODELS, one) for one in together(found)]
+    for i, (solver, title, one) in enumerate(named):
+        solver = re.sub(r"[^a-z0-9]+", "-", solver.lower()).strip("-")
+        png(one, title, folder / f"{i:02}-{solver}-{one.name}.png")
     target = folder / PAGE
     target.write_text(page(found, tuned), encoding="utf-8")
     return target
@@ -42,6 +45,7 @@ def write_report(rows: Path, folder: Path, tuning: Path | None = None, against: 
 def _charts(section: Section) -> list[Chart | None]:
     return [
         charts.success(section),
+        *of_a_model(section),
         charts.steps(section),
         forest.forest(section),
         charts.missed(section),

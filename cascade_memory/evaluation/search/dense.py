@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,15 @@ from cascade_memory.ports import Embedder
 
 _BATCH = 512
 _PAUSE = 0.2  # seconds
+
+
+@runtime_checkable
+class EmbedsPassages(Protocol):
+    """An embedder that tells passages from queries, as the models named E5 do."""
+
+    def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors of passages."""
+        ...
 
 
 class Dense:
@@ -62,10 +72,11 @@ def _vectors(texts: Sequence[str], embedder: Embedder, folder: Path | None) -> N
 
 
 def _embedded(texts: Sequence[str], embedder: Embedder) -> NDArray[np.float32]:
+    embed = embedder.embed_passages if isinstance(embedder, EmbedsPassages) else embedder.embed
     vectors = np.empty((len(texts), embedder.dimension), np.float32)
     starts = range(0, len(texts), _BATCH)
     for start in progress_bar(starts, "passages embedded", show=None if len(texts) > _BATCH else False):
-        vectors[start : start + _BATCH] = _units(embedder.embed(texts[start : start + _BATCH]))
+        vectors[start : start + _BATCH] = _units(embed(texts[start : start + _BATCH]))
     return vectors
 
 
@@ -76,7 +87,8 @@ def _units(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def _fingerprint(texts: Sequence[str], embedder: Embedder) -> str:
     """Return a hash of what the vectors depend on: each text, and the embedder."""
-    state = hashlib.blake2b(embedder.identity.encode(), digest_size=8)
+    kind = "passages " if isinstance(embedder, EmbedsPassages) else ""
+    state = hashlib.blake2b(f"{kind}{embedder.identity}".encode(), digest_size=8)
     for text in texts:
         raw = text.encode("utf-8", "replace")
         state.update(len(raw).to_bytes(8, "big") + raw)

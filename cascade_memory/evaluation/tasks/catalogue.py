@@ -143,6 +143,7 @@ CATALOGUE = {
             files=("banking77.jsonl",),
             source="https://github.com/PolyAI-LDN/task-specific-datasets",
             licence="CC BY 4.0",
+            stand_in="another draw of 5,000 queries from the same data",
             make=_labels(exact, finance.INTENT),
         ),
         Entry(
@@ -152,6 +153,7 @@ CATALOGUE = {
             files=("sentifin.jsonl",),
             source="https://github.com/pyRis/SEntFiN",
             licence="MIT",
+            stand_in="another draw of 2,299 headlines, of which 1,687 name one entity; the paper keeps those that name several",
             make=_labels(every_entity, finance.SENTIMENT, answers="objects"),
         ),
         Entry(

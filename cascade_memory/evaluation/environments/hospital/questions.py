@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from cascade_memory.domain import connect
 from cascade_memory.errors import InvalidInput
+from cascade_memory.evaluation.environments.hospital.tables import TABLES
 from cascade_memory.evaluation.environments.hospital.templates import KINDS, Kind
 from cascade_memory.evaluation.tasks.task import read_items
 
@@ -19,12 +21,16 @@ PER_KIND, SEED = 18, 55
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question with its answer; for one about our hospital, also its kind, and code that answers it."""
+    """A question with its answer; for one about our hospital, also its kind, and code that answers it.
+
+    ``difficulty`` is what the data say or, where they have the right query, the number of tables that it reads.
+    """
 
     text: str
     label: str
     kind: str = ""
     code: str = ""
+    difficulty: str = ""
 
 
 def hospital_questions(database: Path, *, per_kind: int = PER_KIND, seed: int = SEED) -> list[Question]:
@@ -86,4 +92,17 @@ def mimic_files(data: Path) -> MimicFiles:
 
 def mimic_questions(file: Path) -> list[Question]:
     """Read the paper's questions."""
-    return [Question(item.query, item.solution) for item in read_items(file)]
+    return [Question(item.query, item.solution, difficulty=difficulty_of(item.fields)) for item in read_items(file)]
+
+
+def difficulty_of(fields: Mapping[str, object]) -> str:
+    """Return the difficulty of a question: its own, or else how many tables the right query reads; "" if neither is known.
+
+    >>> difficulty_of({"difficulty": "hard"}), difficulty_of({"query": "select 1 from labevents join d_labitems"})
+    ('hard', '2 tables')
+    """
+    if isinstance(said := fields.get("difficulty"), str | int) and str(said):
+        return str(said)[:40]
+    query = next((text for name in ("query", "sql", "SQL") if isinstance(text := fields.get(name), str)), "")
+    read = {name for name in TABLES if re.search(rf"\b{name}\b", query, re.IGNORECASE)}
+    return "" if not read else "1 table" if len(read) == 1 else f"{len(read)} tables"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, cast
@@ -80,6 +81,12 @@ class Game:
     file: Path
     solution: tuple[str, ...]
     kind: str
+    split: str = ""  # of ALFWorld's own games: "seen" or "unseen", whether the training games have its rooms
+
+
+def splits_of(games: Sequence[Game]) -> list[str] | None:
+    """Return whether the rooms of each game are seen or unseen; None if these are not ALFWorld's own games."""
+    return [game.split for game in games] if all(game.split for game in games) else None
 
 
 def read_games(folder: Path) -> list[Game]:

@@ -129,7 +129,7 @@ class _Texts:
     def game(self, one: OfficialGame) -> Game | None:
         """Return a game that can be played; None if its text must be read and its file marks it as unsolvable."""
         text = one.query if one.query is not None else self._text(one.file)
-        return None if text is None else Game(text, one.file, (), one.kind)
+        return None if text is None else Game(text, one.file, (), one.kind, "unseen" if one.unseen else "seen")
 
     def _text(self, file: Path) -> str | None:
         name = "/".join(file.parts[-4:])  # split, task, trial, file: wherever the folder is

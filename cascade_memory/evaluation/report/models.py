@@ -1,0 +1,168 @@
+"""Pictures of several language models together: how much each method solves with each of them, and with how many cases."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from cascade_memory.evaluation.bench.rows import Row
+from cascade_memory.evaluation.report import charts
+from cascade_memory.evaluation.report.drawing import Chart, Panel, brief
+from cascade_memory.evaluation.report.heatmap import draw_grid, explored
+from cascade_memory.evaluation.report.section import Section, solved
+from cascade_memory.looks import legend, looks
+
+_METHODS = ("zero-shot", "similarity", "NP-CBR", "REINFORCE + LoRA", "Neural-LinLogUCB", "CASCADE")
+_BANDIT, _BASE = "Neural-LinLogUCB", "NP-CBR"
+ALL_MODELS = "All models"  # the heading of their pictures
+
+
+def is_of_a_model(section: Section) -> bool:
+    """Say whether a language model solved the tasks of a section."""
+    return not section.solver.startswith(("simulated", "reuse"))
+
+
+def of_a_model(section: Section) -> list[Chart]:
+    """Return the pictures that only tasks of a language model have: the improvement over no memory, and the alphas."""
+    return [one for one in (charts.gained(section), explored(section)) if one is not None] if is_of_a_model(section) else []
+
+
+def model_name(solver: str) -> str:
+    """Return the short name of a model, which is the same behind a server and in this process.
+
+    >>> model_name("Qwen/Qwen3-8B"), model_name("Qwen3-8B, in this process")
+    ('Qwen3-8B', 'Qwen3-8B')
+    """
+    return solver.partition(",")[0].rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """What one bar or field stands for."""
+
+    model: str
+    method: str
+    k: int
+
+
+def together(found: Sequence[Section]) -> list[Chart]:
+    """Plot the models of all sections whose tasks were played under the same conditions (Fig. 4a, 4b and E1 of the paper).
+
+    There is a picture for each set of conditions with at least two models, or with at least two numbers of cases.
+    """
+    groups: dict[tuple[int | None, str], list[Section]] = {}
+    for section in found:
+        if is_of_a_model(section):
+            groups.setdefault((section.limit, section.under), []).append(section)
+    return [chart for group in groups.values() for chart in _of_group(group)]
+
+
+def _of_group(group: Sequence[Section]) -> list[Chart]:
+    rates: dict[_Cell, dict[str, list[float]]] = {}
+    for section in group:
+        for (task, _, _), row in section.rows.items():
+            cell = _cell(section, row)
+            if cell is not None:
+                rates.setdefault(cell, {}).setdefault(task, []).append(solved(row))
+    models = list(dict.fromkeys(cell.model for cell in rates))
+    charts = [_by_model(rates, models)] if len(models) > 1 else []
+    if len({(cell.model, cell.k) for cell in rates if cell.method == _BANDIT}) > 1:
+        charts.append(_by_cases(rates, models))
+    return [chart for chart in charts if chart is not None]
+
+
+def _cell(section: Section, row: Row) -> _Cell | None:
+    """Return what a row counts for; None if its method is not drawn."""
+    if row["method"] not in _METHODS:
+        return None
+    options = json.loads(row.get("options") or "{}")
+    return _Cell(model_name(section.solver), row["method"], int(options.get("k", 1)))
+
+
+def _mean(rates: dict[_Cell, dict[str, list[float]]], cell: _Cell, tasks: Sequence[str]) -> float | None:
+    its = rates.get(cell, {})
+    return float(np.mean([np.mean(its[task]) for task in tasks])) if tasks and all(task in its for task in tasks) else None
+
+
+def _shared(rates: dict[_Cell, dict[str, list[float]]], cells: Sequence[_Cell]) -> list[str]:
+    """Return the tasks that were played in all of these cells, in the order of the first one."""
+    return [task for task in rates[cells[0]] if all(task in rates[cell] for cell in cells)] if cells else []
+
+
+def _by_model(rates: dict[_Cell, dict[str, list[float]]], models: Sequence[str]) -> Chart | None:
+    cells = [cell for cell in rates if cell.k == 1]
+    tasks = _shared(rates, cells)
+    means = {
+        method: [_mean(rates, _Cell(model, method, 1), tasks) for model in models]
+        for method in _METHODS
+        if any(cell.method == method for cell in cells)
+    }
+    if not tasks:
+        return None
+    figures = "; ".join(
+        f"{method}, {model}: {value:.1f} %"
+        for method, values in means.items()
+        for model, value in zip(models, values, strict=True)
+        if value is not None
+    )
+    caption = (
+        f"Percent solved by each method with each model, mean over seeds, over alphas (if "
+        f"several were played), and over the tasks that all have played: "
+        f"{', '.join(tasks)}. One case is shown."
+    )
+    panel = Panel("Success by model", f"{figures}.", partial(_draw_models, means, models))
+    return Chart("models", "The models together", caption, [panel], legend(list(means)))
+
+
+def _draw_models(means: dict[str, list[float | None]], models: Sequence[str], axes: Any) -> None:
+    look = looks(list(means))
+    for method, values in means.items():
+        known = [(place, value) for place, value in enumerate(values) if value is not None]
+        style = look[method]
+        axes.plot(*zip(*known, strict=True), color=style.colour, linestyle=style.dash, marker=style.mark, linewidth=1.2)
+    axes.set_xticks(range(len(models)), [brief(model, 14) for model in models], parse_math=False)
+    axes.set_xlim(-0.4, len(models) - 0.6)
+    axes.set_ylabel("solved, %")
+
+
+def _by_cases(rates: dict[_Cell, dict[str, list[float]]], models: Sequence[str]) -> Chart | None:
+    cells = [cell for cell in rates if cell.method == _BANDIT]
+    tasks = _shared(rates, cells)
+    if not tasks:
+        return None
+    counts = sorted({cell.k for cell in cells})
+    down = [f"k = {k}" for k in counts]
+    height = 0.9 + 0.3 * len(down)
+    solves = {(cell.model, f"k = {cell.k}"): value for cell in cells if (value := _mean(rates, cell, tasks)) is not None}
+    panels = [_grid(f"{_BANDIT}, percent solved", solves, models, down, height)]
+    ahead = {
+        (cell.model, f"k = {cell.k}"): solves[cell.model, f"k = {cell.k}"] - base
+        for cell in cells
+        if (base := _mean(rates, _Cell(cell.model, _BASE, cell.k), tasks)) is not None
+    }
+    if ahead:
+        panels.append(_grid(f"points more than {_BASE}", ahead, models, down, height, signed=True))
+    caption = (
+        f"{_BANDIT} by model and by the number of cases (k), mean over seeds, over alphas (if "
+        f"several were played), and over the tasks that all have played: "
+        f"{', '.join(tasks)}. The best one is framed."
+    )
+    return Chart("cases", "Models and numbers of cases", caption, panels)
+
+
+def _grid(
+    title: str,
+    cells: dict[tuple[str, str], float],
+    models: Sequence[str],
+    down: Sequence[str],
+    height: float,
+    *,
+    signed: bool = False,
+) -> Panel:
+    figures = "; ".join(f"{model}, {k}: {value:.1f}" for (model, k), value in cells.items())
+    return Panel(title, f"{title}: {figures}.", partial(draw_grid, cells, models, down, signed=signed), height)
