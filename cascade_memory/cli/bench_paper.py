@@ -33,6 +33,7 @@ Solvers = Callable[[argparse.Namespace], "Attempts"]
 
 def run(options: argparse.Namespace, solver_of: Solvers) -> int:
     """Say what will be played and what it takes; play it, unless this is a dry run; print the results and write the report."""
+    from cascade_memory.evaluation.bench.authors import is_behind_an_api
     from cascade_memory.evaluation.bench.human import HUMAN
     from cascade_memory.evaluation.bench.measure import measure
     from cascade_memory.evaluation.bench.on_reranker import RERANKED
@@ -46,6 +47,7 @@ def run(options: argparse.Namespace, solver_of: Solvers) -> int:
         tasks=options.tasks,
         methods=options.methods,
         passages=options.search is None,
+        licensed=not is_behind_an_api(options.model or ""),
     )
     if not found:
         others = ["none of these methods is in the paper's suite"] if options.methods else []
@@ -94,8 +96,13 @@ def _setups(options: argparse.Namespace) -> list[Setup]:
     setups = setups_of(options)
     if not options.dry_run:
         return setups
-    there = {kind: name for kind in ("ranker", "embedder") if (name := getattr(options, kind)) and Path(name).is_dir()}
-    return [replace(one, ranker=there.get("ranker"), embedder=there.get("embedder")) for one in setups]
+    # A name on the hub is left out; what looks like a folder and is none is refused later.
+    local = {kind: None if _is_on_hub(name := getattr(options, kind)) else name for kind in ("ranker", "embedder")}
+    return [replace(one, **local) for one in setups]
+
+
+def _is_on_hub(name: str | None) -> bool:
+    return name is not None and not Path(name).is_dir() and name.count("/") == 1 and not name.startswith((".", "/", "~"))
 
 
 def _complained(failed: list[InvalidInput]) -> int:
@@ -114,6 +121,9 @@ def _check(options: argparse.Namespace) -> None:
         raise InvalidInput("the paper's suite is played by a language model: --model NAME --base-url URL, or --gradient FOLDER")
     if options.stream or options.rewards:
         raise InvalidInput(f"--stream and --rewards cannot be used with --suite {NAME}")
+    for one in ("alpha", "lr", "k"):
+        if options.gradient and getattr(options, one) is not None:
+            raise InvalidInput(f"--{one} is of methods with a memory, which --suite {NAME} does not play with --gradient")
     from cascade_memory.evaluation.bench.paper_suite import METHODS
     from cascade_memory.evaluation.bench.plan import PAPER
 
@@ -133,7 +143,12 @@ def _of_part(options: argparse.Namespace, part: Part) -> argparse.Namespace:
     """Return the options for one part: those of deep search apply only there, and ``--act-only`` only to tasks in worlds."""
     without = {} if part.name == "deep search" else dict.fromkeys(("search", "search_tool", "retrieval", "judge"))
     acts = options.act_only and part.name == "in worlds"
-    return argparse.Namespace(**{**vars(options), **without, "act_only": acts})
+    training = options.training
+    if options.gradient and options.settings:
+        from cascade_memory.evaluation.bench.authors import gradient_rate_of
+
+        training = {"learning_rate": gradient_rate_of(part.tasks[0]), **training}
+    return argparse.Namespace(**{**vars(options), **without, "act_only": acts, "training": training})
 
 
 def _announce(
@@ -146,7 +161,7 @@ def _announce(
     from cascade_memory.evaluation.bench.setup import under_each
 
     known, data, order = Rows(options.out), folder_of_data(options.data), options.order or FILE
-    total = Forecast(0, 0, 0)
+    total, seeds = Forecast(0, 0, 0), _seeds(options)
     for part in found:
         solver = solver_of(_of_part(options, part))
         suite = Suite(tasks=part.tasks, methods=part.methods, seeds=_seeds(options), limit=options.limit, order=order)
@@ -154,7 +169,9 @@ def _announce(
         for run in runs:
             known.check_declared(asdict(run), solver.declared)
         left = known.missing(runs)
-        print(f"{part.name} ({', '.join(part.tasks)}; {len(part.methods)} methods, {_seeds(options)} seeds):")
+        print(
+            f"{part.name} ({', '.join(part.tasks)}; {len(part.methods)} methods, {seeds} {'seed' if seeds == 1 else 'seeds'}):"
+        )
         ahead = forecast(left, data, judged=options.judge == "model")
         total += ahead
         print(f"  {ahead.sentence(len(left), _jobs(options))}")
@@ -177,8 +194,9 @@ def _of_own_models(options: argparse.Namespace, total: Forecast) -> list[str]:
     speed = operations_a_second() if total.ranked or options.gradient else 1.0
     if total.ranked:
         folder = Path(options.ranker or "")
-        size, which = (parameters_in(folder), "") if options.ranker and folder.is_dir() else (PAPER_RANKER, " (the paper's)")
-        lines.append(in_words(f"the reranker{which}", size, total.ranked, speed))
-    if options.gradient:
+        known = options.ranker is not None and folder.is_dir()
+        which = "the reranker" if known else "the reranker, taken to be as large as the paper's"
+        lines.append(in_words(which, parameters_in(folder) if known else PAPER_RANKER, total.ranked, speed))
+    if options.gradient and Path(options.gradient).is_dir():
         lines.append(in_words("the language model", parameters_in(Path(options.gradient)), total.trained, speed))
     return lines

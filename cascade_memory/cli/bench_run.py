@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
         bench_own.check(options)
         return bench_paper.run(options, bench_own.solver_of)
     if options.suite in _BESIDE:
-        return _BESIDE[options.suite](options)
+        return _beside(options)
     bench_own.check(options)
     if bench_own.is_asked_for(options):
         return bench_own.run(options)
@@ -127,6 +127,14 @@ def run(options: argparse.Namespace) -> int:
     print(f"rows: {options.out}")
     bench_report.report_if_possible(options.out, options.report)
     return 0
+
+
+def _beside(options: argparse.Namespace) -> int:
+    """Run a suite that is played in a way of its own; refuse what would have no effect there."""
+    for one in ("settings", "prompt", "alpha", "lr"):
+        if getattr(options, one):
+            raise InvalidInput(f"--{one} cannot be used with --suite {options.suite}")
+    return _BESIDE[options.suite](options)
 
 
 def _print_absent(absent: dict[str, str], folder: Path) -> None:

@@ -31,7 +31,7 @@ def add(bench: Commands) -> None:
     command.add_argument("--method", choices=list(TUNABLE), default="Neural-LinLogUCB")
     bench_setup.add_options(command, tuned=True)
     command.add_argument("--limit", type=positive, default=300, help="only the first tasks of the stream (default 300)")
-    command.add_argument("--seeds", type=positive, default=1, help="how many orders of them (default 1)")
+    command.add_argument("--seeds", type=positive, default=1, help="how many times they are played (default 1)")
     about = "values to try (default: the paper's)"
     command.add_argument("--learning-rates", type=float, nargs="+", metavar="X", help=about)
     about = "values to try (default: the paper's, 0.1 to 1)"
@@ -89,8 +89,9 @@ def _model(options: argparse.Namespace) -> Model | None:
     from cascade_memory.evaluation.model import Model
 
     if not options.model:
-        if options.base_url:
-            raise InvalidInput("--base-url can only be used with --model")
+        for one in ("base_url", "sampling", "timeout", "act_only", "prompt"):
+            if getattr(options, one):
+                raise InvalidInput(f"--{one.replace('_', '-')} can only be used with --model")
         return None
     chat = chat_of(options, {**sampling_of(options.model), **options.sampling})
     return Model(chat=chat, thinks=not options.act_only, prompt=options.prompt or "chat")

@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
+from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.report import charts, forest, tables
 from cascade_memory.evaluation.report.heatmap import explored
 from cascade_memory.evaluation.report.models import together
@@ -29,7 +30,8 @@ def row(
     success = "0" * (N - solved) + "1" * solved
     said = json.dumps(options, sort_keys=True) if options else ""
     found = {"task": task, "method": method, "seed": seed, "solver": solver, "n": N, "rate": solved / N, "success": success}
-    memory = {"ranker_memory_gib": 0.5} if method in ("NP-CBR", "Neural-LinLogUCB") else {}
+    ranks = method in ("NP-CBR", "Neural-LinLogUCB")
+    memory: dict[str, Any] = {"ranker_memory_gib": 0.5, "models": '{"ranker": "a@1"}'} if ranks else {}
     memory |= {"peak_memory_gib": 30.0} if method == "REINFORCE + LoRA" else {}
     return {**found, "options": said, "limit": None, "declared": {}, "ms_per_task": 1.0, "cases": 3, **memory}
 
@@ -56,6 +58,11 @@ def test_normalised_scores_are_parts_of_the_best_success():
     lines = {str(line[0]): line[1:] for line in table.lines}
     assert lines["Neural-LinLogUCB"] == ["1.000", "1.000", "1.000"]
     assert lines["zero-shot"] == ["0.333", "0.333", "0.333"]
+    revised = {**row("Neural-LinLogUCB", more=9), "method": "Neural-LinLogUCB + revision"}
+    unsolved = {**row("zero-shot", task="lfd"), "rate": 0.0, "success": "0" * N}
+    table = tables.normalised(one_section([row("zero-shot"), row("Neural-LinLogUCB"), revised, unsolved]))
+    assert table.head == ["method", "rca", "average"]
+    assert [line for line in table.lines if line[0] != "zero-shot"] == [["Neural-LinLogUCB", "1.000", "1.000"]]
 
 
 def test_alphas_are_compared_with_the_pretrained_reranker():
@@ -64,17 +71,70 @@ def test_alphas_are_compared_with_the_pretrained_reranker():
     assert chart is not None
     assert chart.panels[0].about == "rca, alpha 0.1: +55.0 %; rca, alpha 0.2: +60.0 %; rca, alpha 0.3: +65.0 %."
     assert explored(one_section(rows[:2])) is None
+    others = [row("Neural-LinLogUCB", more=9, alpha=0.1, k=4), row("Neural-LinLogUCB", more=9, alpha=0.1, learning_rate=1e-6)]
+    again = explored(one_section([*rows, *others]))
+    assert again is not None
+    assert again.panels[0].about == chart.panels[0].about
+    authors = [{**row("Neural-LinLogUCB", task=task, alpha=alpha), "settings": "alpha"} for task, alpha in TUNED.items()]
+    assert explored(one_section([*(row("NP-CBR", task=task) for task in TUNED), *authors])) is None
+
+
+TUNED = {"rca": 0.3, "lfd": 0.4, "cmdl": 0.2, "mud": 0.8}
+
+
+def test_the_authors_settings_of_each_task_make_one_method():
+    others = [method for method in SOLVES if method != "Neural-LinLogUCB"]
+    rows = [row(method, task=task, seed=seed) for method in others for task in TUNED for seed in (0, 1)]
+    rows += [
+        {**row("Neural-LinLogUCB", task=task, seed=seed, alpha=alpha, learning_rate=1e-5), "settings": "alpha, learning_rate"}
+        for task, alpha in TUNED.items()
+        for seed in (0, 1)
+    ]
+    section = one_section(rows)
+    assert sorted(section.methods) == sorted(SOLVES)
+    assert next(line for line in tables.success(section).lines if line[0] == "Neural-LinLogUCB")[-1] == "75.0 ± 0.0"
+    assert next(line for line in tables.normalised(section).lines if line[0] == "Neural-LinLogUCB")[-1] == "1.000"
+    assert forest.costs(section) is not None
+    beside = tables.beside_the_paper(section)
+    assert beside is not None
+    assert [line[2] for line in beside.lines if line[1] == "Neural-LinLogUCB"] == ["75.00 ± 0.00"] * 4
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"options": "[1]"},
+        {"options": "x"},
+        {"options": '{"k": null}'},
+        {"models": "x"},
+        {"declared": "x"},
+        {"kinds": ["a"]},
+        {"splits": {"a": 5}},
+    ],
+    ids=str,
+)
+def test_an_odd_row_is_refused_with_a_sentence(odd: dict[str, Any]):
+    with pytest.raises(InvalidInput, match="these are not rows that bench run wrote"):
+        page(sections([{**row("zero-shot"), **odd}]), [])
 
 
 def test_models_and_numbers_of_cases_are_in_one_picture():
     rows = [row(method, solver=solver, more=more) for method in SOLVES for solver, more in (("a/4B", 0), ("b/8B", 2))]
     rows += [row("REINFORCE + LoRA", solver="8B, in this process", more=3)]
     rows += [row(method, solver="b/8B", more=5, k=4) for method in ("NP-CBR", "Neural-LinLogUCB")]
-    models, cases = together(sections(rows))
+    models, cases, memory = together(sections(rows))
     assert "Neural-LinLogUCB, 4B: 75.0 %; Neural-LinLogUCB, 8B: 80.0 %" in models.panels[0].about
     assert cases.panels[0].about == "Neural-LinLogUCB, percent solved: 4B, k = 1: 75.0; 8B, k = 1: 80.0; 8B, k = 4: 87.5."
     assert cases.panels[1].about == "points more than NP-CBR: 4B, k = 1: 25.0; 8B, k = 1: 25.0; 8B, k = 4: 25.0."
+    assert "REINFORCE + LoRA 67.5 % at 30" in memory.panels[1].about
     assert together(sections([row(method) for method in SOLVES])) == []
+    # Of the same model behind a server and in this process, the server's rows count; so do the authors' settings.
+    here = [row("zero-shot", solver="b/8B"), row("zero-shot", solver="8B, in this process", more=9), row("REINFORCE + LoRA")]
+    here += [row("Neural-LinLogUCB", solver="b/8B", more=9, alpha=0.9)]
+    here += [{**row("Neural-LinLogUCB", solver="b/8B", alpha=0.3), "settings": "alpha"}]
+    first = together(sections(here))[0].panels[0].about
+    assert "zero-shot, 8B: 25.0 %" in first
+    assert "Neural-LinLogUCB, 8B: 75.0 %" in first
     simulated = [row(method, solver=solver) for method in SOLVES for solver in ("simulated", "reuse")]
     assert together(sections(simulated)) == []
 

@@ -178,6 +178,7 @@ WEB = Path(__file__).parents[1] / "helpers" / "web_search_server.py"
 OWN = {
     "--model",
     "--base-url",
+    "--judge-base-url",
     "--data",
     "--ranker",
     "--embedder",

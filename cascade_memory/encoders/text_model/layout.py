@@ -137,7 +137,7 @@ def _prompts(folder: Path) -> tuple[str, str]:
     if not isinstance(prompts, dict) or not (default is None or isinstance(default, str)):
         raise InvalidInput(f"{file}: prompts must be an object of texts, and default_prompt_name one of their names")
     named = cast("dict[str, Any]", prompts)
-    if not named and default is None and any(_E5.search(part) for part in folder.resolve().parts[-3:]):
+    if not any(named.values()) and default is None and _E5.search(_name_of(folder.resolve())):
         return "query: ", "passage: "
     chosen = named.get("query" if default is None else default, "" if default is None else None)
     passages = named.get("passage", named.get("document", chosen))
@@ -145,6 +145,11 @@ def _prompts(folder: Path) -> tuple[str, str]:
         if not isinstance(text, str) or len(text) > 10_000:
             raise InvalidInput(f"{file}: the prompt {name!r} must be a text of at most 10,000 characters")
     return cast("str", chosen), cast("str", passages)
+
+
+def _name_of(folder: Path) -> str:
+    """Return the name of a model: that of its folder or, in the cache of the hub, that of the folder of its snapshots."""
+    return folder.parent.parent.name if folder.parent.name == "snapshots" else folder.name
 
 
 def _whole(number: object, file: Path, name: str) -> int:

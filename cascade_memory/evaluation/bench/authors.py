@@ -14,6 +14,7 @@ from cascade_memory.evaluation.bench.plan import Run
 # A solver's name has one of these in it, whatever its server calls it ("Qwen/Qwen3-32B").
 MODELS = ("Qwen3-4B", "Qwen3-8B", "Qwen3-14B", "Qwen3-32B", "gemini-2.0-flash")
 USUAL, SEARCHER = "Qwen3-32B", "Qwen3-30B-A3B"  # the second one plays 2wiki
+_WHOLE_NAMES = {"Qwen3-4B": "Qwen3-4B-Instruct-2507", SEARCHER: "Qwen3-30B-A3B-Instruct-2507"}  # of those whose names go on
 _WORLDS = ("alfworld", "scienceworld", "mimic-iii")  # played by the usual model only
 
 _SERVED: Mapping[str, Any] = {"temperature": 0.1, "top_p": 0.8, "presence_penalty": 1.5, "top_k": 20}
@@ -64,13 +65,32 @@ def model_beside(solver: str, task: str = "") -> str:
     return USUAL if task in _WORLDS else found
 
 
+def is_the_same(solver: str, model: str) -> bool:
+    """Say whether a solver is this model of the paper, and no relative of it, such as a quantised one.
+
+    >>> is_the_same("Qwen/Qwen3-8B", "Qwen3-8B"), is_the_same("Qwen/Qwen3-8B-AWQ", "Qwen3-8B")
+    (True, False)
+    """
+    name = solver.partition(",")[0].rpartition("/")[2]  # "Qwen3-8B, in this process" is the name of a local model
+    return name.casefold() == _WHOLE_NAMES.get(model, model).casefold()
+
+
+def is_behind_an_api(model: str) -> bool:
+    """Say whether the authors reached a model through its maker's interface, to which no licensed data may be sent.
+
+    >>> is_behind_an_api("gemini-2.0-flash"), is_behind_an_api("Qwen/Qwen3-8B")
+    (True, False)
+    """
+    return "gemini" in model.casefold()
+
+
 def sampling_of(model: str) -> Mapping[str, Any]:
     """Return how the authors let this model sample: Gemini behind its API, the others served by vLLM, without thinking.
 
     >>> sampling_of("gemini-2.0-flash")["temperature"], sampling_of("Qwen/Qwen3-8B")["chat_template_kwargs"]
     (0.05, {'enable_thinking': False})
     """
-    return _BEHIND_AN_API if "gemini" in model.casefold() else {**_SERVED, **_DO_NOT_THINK}
+    return _BEHIND_AN_API if is_behind_an_api(model) else {**_SERVED, **_DO_NOT_THINK}
 
 
 def gradient_rate_of(task: str) -> float:
@@ -86,6 +106,8 @@ def gradient_rate_of(task: str) -> float:
 class AuthorsSettings:
     """The authors' learning rate and alpha for the run of a task: those of its model, or of the usual one.
 
+    They are those of the paper's bandit, Neural-LinLogUCB. For its rivals the authors published none.
+
     >>> AuthorsSettings()(Run("banking77", "Neural-LinLogUCB", 0, solver="Qwen/Qwen3-8B"))
     {'learning_rate': 2e-05, 'alpha': 0.1}
     """
@@ -96,7 +118,8 @@ class AuthorsSettings:
     def __call__(self, run: Run) -> dict[str, float]:
         """Return the settings; they are empty where the authors published none."""
         known = _SETTINGS.get(model_beside(run.solver, run.task), {})
-        variant = f"{run.task}, thinking" if self.thinks else run.task
-        variant = f"{run.task}, web" if self.web else variant
-        found = known.get(variant) or known.get(run.task)
-        return {} if found is None else {"learning_rate": found[0], "alpha": found[1]}
+        kinds = [kind for kind, played in (("thinking", self.thinks), ("web", self.web)) if played]
+        found = next((known[name] for kind in kinds if (name := f"{run.task}, {kind}") in known), known.get(run.task))
+        if found is None or not run.method.startswith("Neural-LinLogUCB"):
+            return {}
+        return {"learning_rate": found[0], "alpha": found[1]}

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cascade_memory.errors import InvalidInput
+from cascade_memory.evaluation.bench.authors import gradient_rate_of
 from cascade_memory.evaluation.bench.on_reranker import RERANKED
 from cascade_memory.evaluation.bench.plan import PAPER
 from cascade_memory.evaluation.bench.stages import WORLDS, lacking
 from cascade_memory.evaluation.environments.household.official import official_games
-from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
+from cascade_memory.evaluation.tasks.catalogue import CATALOGUE, CREDENTIALED
 
 # Figure 3 and the tables of the supplement, in the paper's order; then the human in the loop.
 ANSWERED_WITH = (
@@ -32,6 +33,7 @@ ACTED_WITH = ("zero-shot", "NP-CBR", "Neural-LinLogUCB")
 GRADIENT = ("zero-shot", "REINFORCE + LoRA")
 METHODS = tuple(dict.fromkeys((*ANSWERED_WITH, *RERANKED, *GRADIENT)))
 SEARCHED, HOUSEHOLD = "2wiki", "alfworld"
+_NOT_TO_BE_SENT = "its licence forbids to send it to the maker of a model, and the paper leaves it out there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +52,14 @@ def parts(
     tasks: Sequence[str] | None = None,
     methods: Sequence[str] | None = None,
     passages: bool = True,
+    licensed: bool = True,
 ) -> tuple[list[Part], Mapping[str, str]]:
     """Split the suite into parts; return them, and for each task that cannot be played the reason.
 
     With ``gradient``, a model in this process is trained; otherwise a model behind a server plays with every kind of memory.
-    ``tasks`` and ``methods`` narrow the suite down. ``passages=False`` says that a server searches for the task 2wiki, so that
-    no passages are needed in ``data``.
+    ``tasks`` and ``methods`` narrow the suite down. ``licensed=False`` leaves out tasks whose licence forbids to send them to
+    the maker of a model, unless ``tasks`` names them. ``passages=False`` says that a server searches for the task 2wiki, so
+    that no passages are needed in ``data``.
 
     >>> found, absent = parts(Path(), gradient=False, tasks=["banking77"])
     >>> found, list(absent)
@@ -67,6 +71,8 @@ def parts(
     absent = {name: why for name in wanted if (why := _why_not(name, data, passages, gradient)) is not None}
     if HOUSEHOLD in wanted and HOUSEHOLD not in absent and tasks is None and official_games(data) is None:
         absent[HOUSEHOLD] = "alfworld: no official games; --tasks alfworld plays generated ones instead"
+    if not licensed and tasks is None:
+        absent |= {name: f"{name}: {_NOT_TO_BE_SENT}" for name in wanted if CATALOGUE[name].licence == CREDENTIALED}
     there = [name for name in wanted if name not in absent]
     answered = [name for name in there if name not in WORLDS]
     acted = [name for name in there if name in WORLDS and name != SEARCHED]
@@ -76,7 +82,12 @@ def parts(
         Part("deep search", [name for name in there if name == SEARCHED], _of(ACTED_WITH, methods)),
     ]
     if gradient:
-        planned = [Part("gradients", answered, [one for one in GRADIENT if methods is None or one in methods])]
+        trained = [one for one in GRADIENT if methods is None or one in methods]
+        rates = {name: gradient_rate_of(name) for name in answered}  # a part for each of the authors' learning rates
+        planned = [
+            Part("gradients", [name for name in answered if rates[name] == rate], trained)
+            for rate in dict.fromkeys(rates.values())
+        ]
     return [part for part in planned if part.tasks and part.methods], absent
 
 

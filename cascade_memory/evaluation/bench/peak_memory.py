@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import gc
 import re
 from pathlib import Path
 
@@ -11,13 +14,14 @@ _STATUS, _RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 class PeakMemory:
     """Measures peak memory, with everything that was allocated after this object was created, such as the model's weights.
 
-    On CUDA the measure is what PyTorch has allocated, on all devices together. Without CUDA it is the growth of the process's
-    resident memory. Only Linux can measure this growth; on other systems the result is None.
+    On CUDA the measure is what PyTorch has allocated since, on all devices together. Without CUDA it is the growth of the
+    process's resident memory. Only Linux can measure this growth; on other systems the result is None.
     """
 
     def __init__(self, *, cuda: bool) -> None:
         self._cuda = cuda
-        self._before = _resident("VmRSS")
+        _free_what_is_unused()
+        self._before = _allocated() if cuda else _resident("VmRSS")
 
     def begin(self) -> None:
         """Forget earlier peaks."""
@@ -37,9 +41,23 @@ class PeakMemory:
         if self._cuda:
             import torch
 
-            return sum(torch.cuda.max_memory_allocated(device) for device in range(torch.cuda.device_count())) / 2**30
+            peaks = sum(torch.cuda.max_memory_allocated(device) for device in range(torch.cuda.device_count()))
+            return max(0, peaks - (self._before or 0)) / 2**30
         peak = _resident("VmHWM")
         return None if peak is None or self._before is None else max(0, peak - self._before) / 2**30
+
+
+def _allocated() -> int:
+    import torch
+
+    return sum(torch.cuda.memory_allocated(device) for device in range(torch.cuda.device_count()))
+
+
+def _free_what_is_unused() -> None:
+    """Free what earlier work left: otherwise a later model would take its place, and its growth would not be seen."""
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):  # glibc only
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _resident(name: str) -> int | None:

@@ -52,6 +52,7 @@ class Run:
     order: str = ""  # FILE: the stream's own order, whatever the seed; "": shuffled by the seed
     attack: str = ""  # the kind of an attack, or "clean", and the share of malicious turns ("many=0.05"); "": no actors
     layers: str = ""  # the measures against an attack that are in force; "": all
+    settings: str = ""  # which of the options were taken from the paper's authors, who have others for each task; "": none
 
 
 PROCEDURES = ", procedures"  # after the name of a stream: each task has a solution of its own, in words that never recur

@@ -85,8 +85,9 @@ def play(run: Run, folders: Folders, staged: Staging = stage_for, *, told: bool 
 
 
 def _peak_of_a_ranker() -> PeakMemory:
-    """Begin to measure the memory that a reranker takes with its training, before its weights are loaded."""
+    """Begin to measure the memory that a reranker takes with its training: the libraries are loaded, its weights are not."""
     import torch
+    import transformers  # noqa: F401 # pyright: ignore[reportUnusedImport]
 
     peak = PeakMemory(cuda=torch.cuda.is_available())
     peak.begin()

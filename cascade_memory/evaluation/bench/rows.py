@@ -22,6 +22,7 @@ Row = dict[str, Any]
 _ORDER = ("task", "seed", "limit", "solver", "order")  # runs that agree in these must have the same tasks in the same order
 _SOLVED_BY = ("task", "solver", "misled")  # runs that agree in these must have solvers with the same parameters
 _BEGINS = b'{"task": '
+_UNNAMED = {"prompt": "chat", "show": "text", "thinks": True, "chat_template_kwargs": None}  # what a row does not name
 
 
 def stream_of(queries: Sequence[str]) -> str:
@@ -96,18 +97,21 @@ class Rows:
         for row in self.rows:
             if all(row.get(name) == about.get(name) for name in _SOLVED_BY):
                 for name, value in _differing(row.get("declared", {}), declared):
+                    present = declared.get(name, _UNNAMED.get(name))
                     raise InvalidInput(
-                        f"{self.path} has rows of {row['task']} whose solver had {name} = {value}, and now it is "
-                        f"{declared[name]}: the figures cannot be compared. Delete these rows, or name another file"
+                        f"{self.path} has rows of {row['task']} whose solver had {name} = {value}, and now it is {present}: "
+                        "the figures cannot be compared. Delete these rows, or name another file"
                     )
 
 
 def _differing(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
     """Yield the name and the earlier value of each parameter that has another value now, as rows write it.
 
-    Only parameters that both have are compared.
+    Only parameters that both have are compared, and those that have a default where a row does not name them.
     """
     written = json.loads(json.dumps({**now}))
+    if before and written:
+        before, written = ({**_UNNAMED, **one} for one in (before, written))
     # The fingerprint of a user's stream depends on how many of its tasks are played, so it is not compared.
     return ((name, value) for name, value in before.items() if name != "stream" and name in written and written[name] != value)
 

@@ -75,14 +75,11 @@ class Setup:
         used = [kind for kind in self._models if kind == "embedder" or method in RERANKED]
         models = json.dumps({kind: self._models[kind][0] for kind in used}, sort_keys=True, ensure_ascii=False) if used else ""
         given = {"k": self.k, "alpha": self.alpha, "learning_rate": self.learning_rate}
-        usual = self.settings(run) if self.settings is not None else {}
-        taken = {
-            name: value
-            for name in parameters_of(method)
-            if (value := usual.get(name) if given[name] is None else given[name]) is not None
-        }
+        usual = {} if self.settings is None else self.settings(replace(run, method=method))
+        theirs = {name: usual[name] for name in parameters_of(method) if name in usual and given[name] is None}
+        taken = {**theirs, **{name: value for name in parameters_of(method) if (value := given[name]) is not None}}
         options = canonical({**taken, **json.loads(run.options or "{}")}) if taken or run.options else ""
-        return replace(run, options=options, models=models)
+        return replace(run, options=options, models=models, settings=", ".join(sorted(theirs)))
 
 
 def under_each(setups: Setup | Sequence[Setup] | None, runs: Iterable[Run]) -> tuple[list[Run], Mapping[str, str]]:

@@ -20,7 +20,7 @@ from cascade_memory.evaluation.gradient.local_chat import LocalChat
 from cascade_memory.evaluation.gradient.reinforce import Reinforce
 from cascade_memory.evaluation.gradient.settings import Sampling, Training
 from cascade_memory.evaluation.model.asking import Asking
-from cascade_memory.evaluation.model.chat import Prompt
+from cascade_memory.evaluation.model.chat import Prompt, check_form
 from cascade_memory.evaluation.model.model_solver import ModelSolver
 from cascade_memory.evaluation.model.model_stage import Model, log_name
 from cascade_memory.evaluation.solver import Attempt, Solver
@@ -42,6 +42,9 @@ class LocalModel:
     training: Training = field(default_factory=Training)
     show: Show = "text"  # or "turns": how it sees the cases
     prompt: Prompt = "chat"  # or "authors": everything in one message of the user
+
+    def __post_init__(self) -> None:
+        check_form(self.prompt, self.show)
 
     @property
     def own_methods(self) -> tuple[str, ...]:

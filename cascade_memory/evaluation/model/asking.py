@@ -52,8 +52,8 @@ class Asking:
         return Asking(self.chat, log=log, prices=self._prices)
 
     def of(self, chat: Chat) -> Asking:
-        """Return a copy that asks another model, with the same log and prices, and sends messages as they are."""
-        return Asking(chat, log=self.log, prices=self._prices)
+        """Return a copy that asks another model, with the same log, prices and form of the prompt."""
+        return Asking(chat, log=self.log, prices=self._prices, prompt=self._prompt_form)
 
     @property
     def log(self) -> Path | None:

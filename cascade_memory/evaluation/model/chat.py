@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
-from cascade_memory.errors import ModelUnavailable
+from cascade_memory.errors import InvalidInput, ModelUnavailable
 
 Message: TypeAlias = "dict[str, Any]"  # "role" and "content", and for tools what OpenAI's chat API adds
 Prompt: TypeAlias = Literal["chat", "authors"]  # the instruction as a system message; or everything as one user message
@@ -15,10 +15,20 @@ Prompt: TypeAlias = Literal["chat", "authors"]  # the instruction as a system me
 def as_one(messages: Sequence[Message]) -> list[Message]:
     r"""Join messages into one of the user, as the paper's authors ask: some chat templates take no system message.
 
+    Calls of tools and what they return stay messages of their own.
+
     >>> as_one([{"role": "system", "content": "Add."}, {"role": "user", "content": "1 + 1"}])
     [{'role': 'user', 'content': 'Add.\n\n1 + 1'}]
     """
-    return [{"role": "user", "content": "\n\n".join(str(message["content"]) for message in messages)}]
+    first = next((place for place, message in enumerate(messages) if "tool_calls" in message), len(messages))
+    joined = "\n\n".join(str(message["content"]) for message in messages[:first])
+    return [{"role": "user", "content": joined}, *messages[first:]]
+
+
+def check_form(prompt: Prompt, show: str) -> None:
+    """Refuse cases as turns in a prompt of one message."""
+    if prompt == "authors" and show == "turns":
+        raise InvalidInput("one message for everything has no turns to show cases in: choose prompt='chat' or show='text'")
 
 
 class PromptTooLong(ModelUnavailable):

@@ -19,7 +19,7 @@ from cascade_memory.evaluation.bench.science_stage import experiments_of, is_pub
 from cascade_memory.evaluation.bench.stage import Folders, Stage, data_differs, embedded, in_order
 from cascade_memory.evaluation.model.acting import ActingSolver, Scene
 from cascade_memory.evaluation.model.asking import Asking, Prices
-from cascade_memory.evaluation.model.chat import Chat, Prompt
+from cascade_memory.evaluation.model.chat import Chat, Prompt, check_form
 from cascade_memory.evaluation.model.coding import CodeSolver
 from cascade_memory.evaluation.model.model_solver import ModelSolver, Show, messages_for, truths_of
 from cascade_memory.evaluation.model.scenes import HouseholdScene, ScienceScene
@@ -84,14 +84,13 @@ class Model:
     prices: Prices | None = None
     thinks: bool = True  # whether it writes a thought before each action in an environment (ReAct)
     show: Show = "text"  # or "turns": how it sees the cases, but for tasks that are solved by code or search
-    prompt: Prompt = "chat"  # or "authors": everything in one message of the user, but in deep search, which has tools
+    prompt: Prompt = "chat"  # or "authors": everything in one message of the user, but for calls of tools
     searching: Searching = field(default_factory=Searching)  # how it searches in deep search, and who judges its answers there
 
     def __post_init__(self) -> None:
         if self.name.startswith(("simulated", "reuse")):
             raise InvalidInput(f"the name {self.name!r} is that of a solver without a model: give the model another name")
-        if self.prompt == "authors" and self.show == "turns":
-            raise InvalidInput("one message for everything has no turns to show cases in: choose prompt='chat' or show='text'")
+        check_form(self.prompt, self.show)
 
     @property
     def name(self) -> str:
@@ -233,7 +232,7 @@ def log_name(run: Run) -> Path:
     fields = [
         value
         for name, value in named.items()
-        if name not in (*CONDITIONS, "models", "order", "attack", "layers") or value not in ("", None)
+        if name not in (*CONDITIONS, "models", "order", "attack", "layers", "settings") or value not in ("", None)
     ]
     name = "-".join(_UNFIT.sub("-", str(value)) for value in fields)[:100]
     return Path(f"{name}-{hashlib.blake2b(repr(fields).encode(), digest_size=3).hexdigest()}.jsonl")

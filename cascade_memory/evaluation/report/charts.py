@@ -61,7 +61,8 @@ def gained(section: Section) -> Chart | None:
 def _ahead_so_far(section: Section, row: Row) -> NDArray[np.float64] | None:
     """Compute how far a run is ahead of the run without memory with the same seed, up to each task."""
     base = section.rows.get((row["task"], _NO_MEMORY, row["seed"]))
-    ours, theirs = success_so_far(row), None if base is None else success_so_far(base)
+    asked = {"asked": row["asked"]} if row.get("asked") else {}  # what a human answered counts for neither
+    ours, theirs = success_so_far(row), None if base is None else success_so_far({**base, **asked})
     return ours - theirs if ours is not None and theirs is not None and len(ours) == len(theirs) else None
 
 

@@ -90,17 +90,24 @@ def _column(name: str) -> Callable[[Row], Any]:
 
 
 def _memory(section: Section) -> Callable[[Row], Any]:
-    """Return the peak memory of what a method trains or ranks with: a reranker, or the language model; otherwise 0 (Fig. 3c).
+    """Return the measure ``learning_memory``; it is None for each row if no row of the section measured any memory."""
+    measured = any(learning_memory(row) for row in section.rows.values())
+    return lambda row: learning_memory(row) if measured else None
 
-    None for each row if no row of the section measured any.
+
+def learning_memory(row: Row) -> float | None:
+    """Return the peak memory, in GiB, of what a method trains or ranks with: a reranker, or the language model (Fig. 3c).
+
+    It is 0 for a method that has neither, and None if the row does not say it.
+
+    >>> learning_memory({"method": "ICRL"}), learning_memory({"method": "NP-CBR", "models": '{"ranker": "a@1"}'})
+    (0.0, None)
     """
-    measured = any(_learners(row) is not None for row in section.rows.values())
-    return lambda row: (_learners(row) or 0.0) if measured else None
-
-
-def _learners(row: Row) -> float | None:
-    found = row.get("peak_memory_gib") if row["method"] == "REINFORCE + LoRA" else row.get("ranker_memory_gib")
-    return found if isinstance(found, int | float) else None
+    trains = row["method"] == "REINFORCE + LoRA"
+    if not trains and '"ranker"' not in str(row.get("models")):
+        return 0.0
+    found = row.get("peak_memory_gib" if trains else "ranker_memory_gib")
+    return float(found) if isinstance(found, int | float) else None
 
 
 def _points(section: Section, cost: Callable[[Row], Any]) -> dict[str, tuple[float, float]]:

@@ -12,7 +12,7 @@ import numpy as np
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.rows import Row
 from cascade_memory.evaluation.report.drawing import Chart, Panel, brief
-from cascade_memory.evaluation.report.section import Section, sections, solved
+from cascade_memory.evaluation.report.section import Section, options_of, sections, solved
 from cascade_memory.looks import BLACK, FRAME, WHITE
 
 _UNTUNED = "the method's own"
@@ -96,11 +96,16 @@ def explored(section: Section) -> Chart | None:
 
     None if fewer than two values of alpha were played.
     """
-    rates: dict[float, dict[str, list[float]]] = {}
+    groups: dict[str, dict[float, dict[str, list[float]]]] = {}
     for (task, _, seed), row in section.rows.items():
-        alpha, base = _alpha(row), section.rows.get((task, _BASE, seed))
-        if row["method"] == _BANDIT and alpha is not None and base is not None and solved(base) > 0:
-            rates.setdefault(alpha, {}).setdefault(task, []).append(100 * (solved(row) / solved(base) - 1))
+        base = section.rows.get((task, _BASE, seed))
+        options = options_of(row)
+        alpha = options.pop("alpha", None)
+        if row["method"] != _BANDIT or alpha is None or "alpha" in str(row.get("settings")) or not (base and solved(base)):
+            continue
+        rates = groups.setdefault("as the authors" if row.get("settings") else json.dumps(options), {})
+        rates.setdefault(alpha, {}).setdefault(task, []).append(100 * (solved(row) / solved(base) - 1))
+    rates = max(groups.values(), key=len, default={})  # those that differ in alpha only
     if len(rates) < 2:
         return None
     alphas = [f"{alpha:g}" for alpha in sorted(rates)]
@@ -118,15 +123,6 @@ def explored(section: Section) -> Chart | None:
         "seeds. The best one is framed."
     )
     return Chart("alphas", "How much exploration", caption, [panel])
-
-
-def _alpha(row: Row) -> float | None:
-    """Return the alpha that a row's options name; None if they name none."""
-    try:
-        value = json.loads(row.get("options") or "{}").get("alpha")
-    except (ValueError, AttributeError):
-        return None
-    return float(value) if isinstance(value, int | float) else None
 
 
 def _frame(x: int, y: int) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,15 +10,16 @@ from typing import Any
 import numpy as np
 
 from cascade_memory.evaluation.bench.rows import Row
-from cascade_memory.evaluation.report import charts
+from cascade_memory.evaluation.report import charts, forest
 from cascade_memory.evaluation.report.drawing import Chart, Panel, brief
 from cascade_memory.evaluation.report.heatmap import draw_grid, explored
-from cascade_memory.evaluation.report.section import Section, solved
+from cascade_memory.evaluation.report.section import Section, options_of, solved
 from cascade_memory.looks import legend, looks
 
 _METHODS = ("zero-shot", "similarity", "NP-CBR", "REINFORCE + LoRA", "Neural-LinLogUCB", "CASCADE")
 _BANDIT, _BASE = "Neural-LinLogUCB", "NP-CBR"
 ALL_MODELS = "All models"  # the heading of their pictures
+LOCAL = ", in this process"  # at the end of the name of a solver
 
 
 def is_of_a_model(section: Section) -> bool:
@@ -63,25 +63,46 @@ def together(found: Sequence[Section]) -> list[Chart]:
 
 
 def _of_group(group: Sequence[Section]) -> list[Chart]:
-    rates: dict[_Cell, dict[str, list[float]]] = {}
+    found: dict[_Cell, dict[str, list[Row]]] = {}
     for section in group:
         for (task, _, _), row in section.rows.items():
             cell = _cell(section, row)
             if cell is not None:
-                rates.setdefault(cell, {}).setdefault(task, []).append(solved(row))
+                found.setdefault(cell, {}).setdefault(task, []).append(row)
+    rates = {
+        cell: {task: [solved(row) for row in _preferred(rows)] for task, rows in its.items()} for cell, its in found.items()
+    }
     models = list(dict.fromkeys(cell.model for cell in rates))
-    charts = [_by_model(rates, models)] if len(models) > 1 else []
+    charts = [_by_model(rates, models)] if len(models) > 1 or len({section.solver for section in group}) > 1 else []
     if len({(cell.model, cell.k) for cell in rates if cell.method == _BANDIT}) > 1:
         charts.append(_by_cases(rates, models))
+    if len(group) > 1:
+        charts.append(_by_memory(found, rates))
     return [chart for chart in charts if chart is not None]
 
 
 def _cell(section: Section, row: Row) -> _Cell | None:
     """Return what a row counts for; None if its method is not drawn."""
-    if row["method"] not in _METHODS:
+    method = str(row["method"]).partition(" (")[0]  # without the models that tell rows of two rerankers apart
+    if method not in _METHODS:
         return None
-    options = json.loads(row.get("options") or "{}")
-    return _Cell(model_name(section.solver), row["method"], int(options.get("k", 1)))
+    return _Cell(model_name(section.solver), method, int(options_of(row).get("k", 1)))
+
+
+def _preferred(rows: Sequence[Row]) -> list[Row]:
+    """Of the rows of one method on a task, return those that are played alike.
+
+    A server's model counts more than the same one in this process; and the authors' settings more than the default ones, which
+    count more than any others.
+    """
+
+    def rank(row: Row) -> tuple[bool, int, str]:
+        options = str(row.get("options") or "")
+        chosen = 0 if row.get("settings") else 2 if {"alpha", "learning_rate"} & set(options_of(row)) else 1
+        return LOCAL in str(row["solver"]), chosen, options if chosen else ""
+
+    best = min(map(rank, rows))
+    return [row for row in rows if rank(row) == best]
 
 
 def _mean(rates: dict[_Cell, dict[str, list[float]]], cell: _Cell, tasks: Sequence[str]) -> float | None:
@@ -111,9 +132,8 @@ def _by_model(rates: dict[_Cell, dict[str, list[float]]], models: Sequence[str])
         if value is not None
     )
     caption = (
-        f"Percent solved by each method with each model, mean over seeds, over alphas (if "
-        f"several were played), and over the tasks that all have played: "
-        f"{', '.join(tasks)}. One case is shown."
+        f"Percent solved by each method with each model, mean over seeds and over the tasks that all have played: "
+        f"{', '.join(tasks)}. One case is shown. A model in this process counts only where its server played nothing."
     )
     panel = Panel("Success by model", f"{figures}.", partial(_draw_models, means, models))
     return Chart("models", "The models together", caption, [panel], legend(list(means)))
@@ -128,6 +148,29 @@ def _draw_models(means: dict[str, list[float | None]], models: Sequence[str], ax
     axes.set_xticks(range(len(models)), [brief(model, 14) for model in models], parse_math=False)
     axes.set_xlim(-0.4, len(models) - 0.6)
     axes.set_ylabel("solved, %")
+
+
+def _by_memory(found: dict[_Cell, dict[str, list[Row]]], rates: dict[_Cell, dict[str, list[float]]]) -> Chart | None:
+    """Plot success against the memory of what learns: a reranker, or the language model itself (Fig. 3c of the paper)."""
+    panels: list[Panel] = []
+    for model in dict.fromkeys(cell.model for cell in found):
+        cells = [cell for cell in found if cell.model == model and cell.k == 1]
+        memory = {cell: [forest.learning_memory(row) for rows in found[cell].values() for row in rows] for cell in cells}
+        known = {cell: float(np.mean([*filter(None, its)] or [0.0])) for cell, its in memory.items() if None not in its}
+        tasks = _shared(rates, list(known))
+        points = {cell.method: (gib, value) for cell, gib in known.items() if (value := _mean(rates, cell, tasks)) is not None}
+        if any(gib for gib, _ in points.values()):
+            figures = ", ".join(f"{method} {value:.1f} % at {gib:.3g}" for method, (gib, value) in points.items())
+            panels.append(Panel(model, f"Success against GiB: {figures}.", partial(_draw_memory, points)))
+    caption = "Percent solved against the peak memory of what learns: the reranker, or the language model that is trained."
+    return Chart("memory", "Memory of what learns", caption, panels, legend(_METHODS)) if panels else None
+
+
+def _draw_memory(points: dict[str, tuple[float, float]], axes: Any) -> None:
+    look = looks(_METHODS)
+    for method, (gib, value) in points.items():
+        axes.plot(gib, value, color=look[method].colour, marker=look[method].mark, linestyle="none", markersize=7)
+    axes.set(xlabel="GiB", ylabel="solved, %")
 
 
 def _by_cases(rates: dict[_Cell, dict[str, list[float]]], models: Sequence[str]) -> Chart | None:
@@ -148,8 +191,7 @@ def _by_cases(rates: dict[_Cell, dict[str, list[float]]], models: Sequence[str])
     if ahead:
         panels.append(_grid(f"points more than {_BASE}", ahead, models, down, height, signed=True))
     caption = (
-        f"{_BANDIT} by model and by the number of cases (k), mean over seeds, over alphas (if "
-        f"several were played), and over the tasks that all have played: "
+        f"{_BANDIT} by model and by the number of cases (k), mean over seeds and over the tasks that all have played: "
         f"{', '.join(tasks)}. The best one is framed."
     )
     return Chart("cases", "Models and numbers of cases", caption, panels)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from cascade_memory.evaluation.bench.authors import AuthorsSettings, gradient_rate_of, model_beside, sampling_of
+from cascade_memory.evaluation.bench.authors import AuthorsSettings, gradient_rate_of, is_the_same, model_beside, sampling_of
 from cascade_memory.evaluation.bench.names import FILE
 from cascade_memory.evaluation.bench.plan import Run
 from cascade_memory.evaluation.bench.rows import Row
@@ -26,6 +26,7 @@ _METHODS = {
     "NeuralLogUCB": "CASCADE w/ NeuralLogUCB",
     "Neural-LinUCB": "CASCADE w/ NeuralLinUCB",
     "Neural-LinLogUCB": "CASCADE",
+    "Neural-LinLogUCB, authors' code": "CASCADE",
     "Neural-LinLogUCB without exploration": "CASCADE w/o exploration",
     "CASCADE": "CASCADE",
     "CASCADE, always a case": "CASCADE",
@@ -66,27 +67,39 @@ def _of_the_solver(row: Row) -> list[str]:
     solver, wanted = str(row["solver"]), model_beside(str(row["solver"]), str(row["task"]))
     judge = str(row.get("judged_by") or _JUDGE)
     return [
-        *([] if wanted.casefold() in solver.casefold() else [f"model {solver}"]),
+        *([] if is_the_same(solver, wanted) else [f"model {solver}"]),
         *_of_the_sampling(_declared(row), wanted),
-        *_of_the_prompt(_declared(row), str(row["task"])),
+        *_of_the_prompt(_declared(row)),
         *([] if _JUDGE in judge else [f"judged by {judge}"]),
+        *_of_the_tools(row),
     ]
 
 
 def _of_the_sampling(declared: Mapping[str, Any], wanted: str) -> list[str]:
     if not declared:
         return []
-    theirs = {**sampling_of(wanted)}
-    thinks = wanted.casefold() in _MIXED and declared.get("chat_template_kwargs") != theirs.pop("chat_template_kwargs", None)
-    other = [name for name, value in theirs.items() if name != "chat_template_kwargs" and declared.get(name) != value]
+    theirs, here = {**sampling_of(wanted)}, "weights" in declared  # a model in this process, which no server samples
+    quiet = theirs.pop("chat_template_kwargs", None)
+    thinks = wanted.casefold() in _MIXED and declared.get("chat_template_kwargs") != quiet
+    if here:  # the authors' own training samples without a penalty
+        theirs.pop("presence_penalty", None)
+    other = [name for name, value in theirs.items() if declared.get(name) != value]
     return [
         *(f"{name} {declared.get(name, 'of the server')}" for name in other),
-        *(["thinking is not turned off"] if thinks and "weights" not in declared else []),  # weights: in this process
+        *(["thinking is not turned off"] if thinks and not here else []),
     ]
 
 
-def _of_the_prompt(declared: Mapping[str, Any], task: str) -> list[str]:
-    if not declared or task == "2wiki":  # a model that calls tools needs a conversation, with the authors too
+def _of_the_tools(row: Row) -> list[str]:
+    if row["task"] == "mimic-iii":
+        return ["tables of a sandbox, no pandas"]
+    if row["task"] == "2wiki" and not _searches_the_web(row):
+        return [f"searches {row.get('search') or 'passages of the folder'}, not 21 million passages by E5"]
+    return []
+
+
+def _of_the_prompt(declared: Mapping[str, Any]) -> list[str]:
+    if not declared:
         return []
     return [
         *(["cases as turns"] if declared.get("show") == "turns" else []),
@@ -102,8 +115,11 @@ def _of_the_settings(row: Row, theirs: str, options: Mapping[str, float]) -> lis
     elif theirs in (_CASCADE, _GREEDY):
         settings = AuthorsSettings(thinks=bool(declared.get("thinks", True)), web=_searches_the_web(row))
         wanted = settings(Run(str(row["task"]), str(row["method"]), 0, solver=str(row["solver"])))
-    else:  # the paper tunes the alpha of its other bandits too, but publishes none
-        return [f"alpha {used['alpha']:g}, theirs is not published"] if theirs.startswith(_CASCADE) else []
+    elif theirs.startswith(_CASCADE):  # the paper tunes its other bandits too, but publishes no settings of them
+        names = ("learning_rate", "alpha") if theirs.endswith("NeuralLinUCB") else ("alpha",)
+        return [f"{name.replace('_', ' ')} {used[name]:g}, theirs is not published" for name in names]
+    else:
+        return []
     if theirs == _GREEDY:
         wanted.pop("alpha", None)
     return [

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,36 @@ _CONDITIONS: dict[str, Callable[[Any], bool]] = {
     "rewards": _named_by(rewards_named),
     "wrong_cases": _named_by(wrong_cases_named),
     "misled": lambda value: value is None or (isinstance(value, (int, float)) and 0 <= value <= 1),
+}
+
+
+def _as_json(kind: type | tuple[type, ...]) -> Callable[[Any], bool]:
+    """Return a check: the text is empty, or a JSON object whose values are of this kind."""
+
+    def usable(value: Any) -> bool:
+        try:
+            found = json.loads(value) if value else {}
+        except (ValueError, TypeError):
+            return False
+        return isinstance(found, dict) and all(isinstance(one, kind) for one in cast("dict[str, Any]", found).values())
+
+    return usable
+
+
+def _are_shares(value: Any) -> bool:
+    """Say whether a column has, for each group of tasks, their number and their success, or nothing."""
+    if not value:
+        return True
+    lists = list(cast("dict[str, Any]", value).values()) if isinstance(value, dict) else [None]
+    return all(isinstance(one, list) and all(part is None or isinstance(part, (int, float)) for part in one) for one in lists)
+
+
+_STRUCTURED: dict[str, Callable[[Any], bool]] = {
+    "options": _as_json((int, float)),
+    "models": _as_json(str),
+    "declared": lambda value: value is None or isinstance(value, dict),
+    "kinds": _are_shares,
+    "splits": _are_shares,
 }
 
 
@@ -123,7 +154,7 @@ def _check(row: Row, place: int) -> None:
     for name, kind in _NEEDED.items():
         if not isinstance(row.get(name), kind):
             raise InvalidInput(f"row {place} has no usable {name!r}: these are not rows that bench run wrote")
-    for name, usable in _CONDITIONS.items():
+    for name, usable in {**_CONDITIONS, **_STRUCTURED}.items():
         if not usable(row.get(name)):
             raise InvalidInput(f"row {place} has no usable {name!r}: these are not rows that bench run wrote")
 
@@ -131,10 +162,20 @@ def _check(row: Row, place: int) -> None:
 def method_of(row: Row) -> str:
     """Name a row's method, with its parameters if it had any.
 
+    Parameters that the paper's authors chose for each task are left out: with others for each task, it is one method.
+
     >>> method_of({"method": "CASCADE", "options": '{"alpha": 0.3}'})
     'CASCADE {"alpha": 0.3}'
+    >>> method_of({"method": "CASCADE", "options": '{"alpha": 0.3}', "settings": "alpha"})
+    'CASCADE'
     """
-    return f"{row['method']} {row['options']}" if row.get("options") else str(row["method"])
+    options = {name: value for name, value in options_of(row).items() if name not in str(row.get("settings") or "")}
+    return f"{row['method']} {json.dumps(options, sort_keys=True)}" if options else str(row["method"])
+
+
+def options_of(row: Row) -> dict[str, float]:
+    """Return the parameters of a row's method; none if it had none."""
+    return json.loads(row.get("options") or "{}")
 
 
 def bits(row: Row, name: str) -> NDArray[np.bool_] | None:

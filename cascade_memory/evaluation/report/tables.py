@@ -8,7 +8,7 @@ import numpy as np
 
 from cascade_memory.evaluation.bench.rows import Row
 from cascade_memory.evaluation.report import paper, regret
-from cascade_memory.evaluation.report.asked import note
+from cascade_memory.evaluation.report.asked import helped, note
 from cascade_memory.evaluation.report.differences import comparable, on_average, on_task
 from cascade_memory.evaluation.report.markup import Cell, Table
 from cascade_memory.evaluation.report.section import (
@@ -78,22 +78,26 @@ def _averages(section: Section, method: str, measure: Measure) -> list[float]:
 
 
 def normalised(section: Section) -> Table:
-    """Tabulate the success of each method as a part of the best one's on each task, as in the paper's Fig. 3b."""
+    """Tabulate the success of each method as a part of the best one's on each task, as in the paper's Fig. 3b.
+
+    A method with a human's help, or with parameters of its own, is left out.
+    """
+    methods = [method for method in section.methods if " {" not in method and not helped(section, method)]
     means = {
         (task, method): float(np.mean(list(its.values())))
         for task in section.tasks
-        for method in section.methods
+        for method in methods
         if (its := section.by_seed(task, method, solved))
     }
-    best = {task: max(value for (its_task, _), value in means.items() if its_task == task) for task in section.tasks}
+    best = {task: max([value for (its_task, _), value in means.items() if its_task == task] or [0]) for task in section.tasks}
+    tasks = [task for task in section.tasks if best[task]]  # a task that no method solves tells nothing
     lines: list[list[str]] = []
-    for method in section.methods:
-        its = [means[task, method] / best[task] if (task, method) in means and best[task] else None for task in section.tasks]
+    for method in methods:
+        its = [means[task, method] / best[task] if (task, method) in means else None for task in tasks]
         known = [one for one in its if one is not None]
-        average = f"{np.mean(known):.3f}" if len(known) == len(its) else ""
+        average = f"{np.mean(known):.3f}" if known and len(known) == len(its) else ""
         lines.append([method, *("" if one is None else f"{one:.3f}" for one in its), average])
-    caption = f"Normalised: 1 is the success of the best method on the task.{note(section)}"
-    return Table(caption, ["method", *section.tasks, "average"], lines)
+    return Table("Normalised: 1 is the success of the best method on the task", ["method", *tasks, "average"], lines)
 
 
 def rest_is_known(section: Section) -> bool:
@@ -108,11 +112,18 @@ def beside_the_paper(section: Section) -> Table | None:
         for method in section.methods:
             rows = section.of(task, method)
             found = paper.reported(task, method, rows[0] if rows else None)
-            here = mean_text(list(section.by_seed(task, method, solved).values()))
+            here = _with_deviation(list(section.by_seed(task, method, solved).values()))
             if found is not None and here:
                 lines.append([task, method, here, *found, "; ".join(paper.unlike(rows[0])) or "nothing"])
     head = ["task", "method here", "here", "model in the paper", "method in the paper", "paper", "what differs"]
-    return Table("Beside the paper's figures", head, lines, words={1, 3, 4, 6}) if lines else None
+    caption = "Beside the paper's figures: mean ± standard deviation over seeds"
+    return Table(caption, head, lines, words={1, 3, 4, 6}) if lines else None
+
+
+def _with_deviation(values: Sequence[float]) -> str:
+    if not values:
+        return ""
+    return f"{np.mean(values):.2f}" + (f" ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else "")
 
 
 def missed(section: Section) -> Table | None:
@@ -167,7 +178,7 @@ def by_kind(section: Section) -> list[Table]:
                 lines = [
                     [kind, *(_of_kind(section.of(task, method), kind, column) for method in section.methods)] for kind in kinds
                 ]
-                caption = f"Percent solved of {task} (in brackets: of what the solver does not solve alone)"
+                caption = f"Percent solved of {task} by {what} (in brackets: of what the solver does not solve alone)"
                 tables.append(Table(caption, [what, *section.methods], lines))
     return tables
 

@@ -76,7 +76,7 @@ def _tables(entry: Entry) -> Task:
     return TablesTask(name=entry.name, file=entry.files[0])
 
 
-_CREDENTIALED = "PhysioNet Credentialed Health Data License: an account, a course and a signed agreement are asked for"
+CREDENTIALED = "PhysioNet Credentialed Health Data License: an account, a course and a signed agreement are asked for"
 
 CATALOGUE = {
     entry.name: entry
@@ -97,7 +97,7 @@ CATALOGUE = {
             paper_name="MIMIC-IV-MR",
             files=("mimic_iv_mr.jsonl",),
             source="https://physionet.org/content/mimiciv/",
-            licence=_CREDENTIALED,
+            licence=CREDENTIALED,
             make=_labels(jaccard, medical.MEDICATION, answers="data", reveals_truth=True),
         ),
         Entry(
@@ -106,7 +106,7 @@ CATALOGUE = {
             paper_name="MIMIC-IV-MSR",
             files=("mimic_iv_msr.jsonl",),
             source="https://physionet.org/content/mimiciv/",
-            licence=_CREDENTIALED,
+            licence=CREDENTIALED,
             make=_labels(one_of, medical.SPECIALTY),
         ),
         Entry(
@@ -115,7 +115,7 @@ CATALOGUE = {
             paper_name="MIMIC-IV-TLP",
             files=("mimic_iv_tlp.jsonl",),
             source="https://physionet.org/content/mimic-iv-ed/",
-            licence=_CREDENTIALED,
+            licence=CREDENTIALED,
             make=_labels(exact, medical.TRIAGE),
         ),
         Entry(
@@ -255,7 +255,7 @@ CATALOGUE = {
             files=("ehr/ehr.jsonl", "ehr/source/mimic_iii.db"),
             max_steps=5,
             source="https://physionet.org/content/mimiciii/ with https://github.com/glee4810/EHRSQL",
-            licence=_CREDENTIALED,
+            licence=CREDENTIALED,
             stand_in="current_time and Calendar mean EHRSQL's present, 2105-12-31; without these files, play the task hospital",
         ),
     )
