@@ -285,7 +285,7 @@ import os, sys, threading
 sys.path[:0] = sys.argv[3:]
 from inside import state_of
 from small_tasks import fill, play
-from cascade_memory import CascadeMemory
+from cascade_memory import CascadeMemory, Ranking
 from cascade_memory.assembly.rankers import cross_encoder
 from cascade_memory.bandit.neural_bandit import Schedule
 from cascade_memory.encoders.cross_encoder import training, weights

@@ -153,6 +153,7 @@ def _draw_models(means: dict[str, list[float | None]], models: Sequence[str], ax
 def _by_memory(found: dict[_Cell, dict[str, list[Row]]], rates: dict[_Cell, dict[str, list[float]]]) -> Chart | None:
     """Plot success against the memory of what learns: a reranker, or the language model itself (Fig. 3c of the paper)."""
     panels: list[Panel] = []
+    drawn: dict[str, None] = {}
     for model in dict.fromkeys(cell.model for cell in found):
         cells = [cell for cell in found if cell.model == model and cell.k == 1]
         memory = {cell: [forest.learning_memory(row) for rows in found[cell].values() for row in rows] for cell in cells}
@@ -162,8 +163,9 @@ def _by_memory(found: dict[_Cell, dict[str, list[Row]]], rates: dict[_Cell, dict
         if any(gib for gib, _ in points.values()):
             figures = ", ".join(f"{method} {value:.1f} % at {gib:.3g}" for method, (gib, value) in points.items())
             panels.append(Panel(model, f"Success against GiB: {figures}.", partial(_draw_memory, points)))
+            drawn.update(dict.fromkeys(points))
     caption = "Percent solved against the peak memory of what learns: the reranker, or the language model that is trained."
-    return Chart("memory", "Memory of what learns", caption, panels, legend(_METHODS)) if panels else None
+    return Chart("memory", "Memory of what learns", caption, panels, {name: looks(_METHODS)[name] for name in drawn}) if panels else None
 
 
 def _draw_memory(points: dict[str, tuple[float, float]], axes: Any) -> None:

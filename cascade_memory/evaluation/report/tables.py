@@ -208,4 +208,7 @@ def costs(section: Section) -> list[Table]:
 
 def _cost(rows: list[Row], key: str) -> str:
     values = [float(one) for row in rows if isinstance(one := row.get(key), (int, float))]
-    return f"{np.mean(values):.3g}" if values else ""
+    if not values:
+        return ""
+    mean = float(np.mean(values))
+    return f"{mean:,.0f}" if mean >= 1_000 else f"{mean:.3g}"
