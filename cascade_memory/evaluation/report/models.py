@@ -165,7 +165,8 @@ def _by_memory(found: dict[_Cell, dict[str, list[Row]]], rates: dict[_Cell, dict
             panels.append(Panel(model, f"Success against GiB: {figures}.", partial(_draw_memory, points)))
             drawn.update(dict.fromkeys(points))
     caption = "Percent solved against the peak memory of what learns: the reranker, or the language model that is trained."
-    return Chart("memory", "Memory of what learns", caption, panels, {name: looks(_METHODS)[name] for name in drawn}) if panels else None
+    used = {name: look for name, look in looks(_METHODS).items() if name in drawn}
+    return Chart("memory", "Memory of what learns", caption, panels, used) if panels else None
 
 
 def _draw_memory(points: dict[str, tuple[float, float]], axes: Any) -> None:
