@@ -206,6 +206,7 @@ def test_an_answer_ends_where_it_must(lm):
         sample(lm, [1] * 512, free, np.random.default_rng(0))
 
 
+@pytest.mark.slow  # it may be the first one of its process that loads transformers
 def test_the_prompt_is_plain_text_or_that_of_the_template(tmp_path):
     plain = load_causal_lm(str(make_language_model(tmp_path / "plain")))
     assert plain.tokenizer.decode(prompt_tokens(plain, ASKED)) == "[BOS] Answer . go to the north"

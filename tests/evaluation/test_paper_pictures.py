@@ -158,6 +158,7 @@ def test_splits_have_a_table_of_their_own():
     assert [line[:2] for line in splits.lines] == [["seen", "20.0"], ["unseen", "40.0"]]
 
 
+@pytest.mark.slow
 def test_the_page_and_the_pictures_hold_all_of_them(tmp_path: Path):
     rows = [row(method, solver=solver) for method in SOLVES for solver in ("a/4B", "b/8B")]
     rows += [row("Neural-LinLogUCB", solver="b/8B", alpha=alpha) for alpha in (0.1, 0.9)]
