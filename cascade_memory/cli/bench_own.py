@@ -13,7 +13,7 @@ from cascade_memory.cli.bench_data import folder_or_bundled
 from cascade_memory.cli.bench_report import print_success, report_if_possible
 from cascade_memory.cli.bench_setup import setups_of
 from cascade_memory.errors import InvalidInput
-from cascade_memory.evaluation.bench.names import SHUFFLED, loaded_by_name
+from cascade_memory.evaluation.bench.names import GRADIENT, SHUFFLED, loaded_by_name
 
 if TYPE_CHECKING:
     from cascade_memory.evaluation.bench.measure import Attempts
@@ -113,7 +113,7 @@ def run(options: argparse.Namespace) -> int:
         data=data,
         solver=solver,
         out=options.out,
-        methods=options.methods or (("zero-shot", "REINFORCE + LoRA") if options.gradient else suite.methods),
+        methods=options.methods or (GRADIENT if options.gradient else suite.methods),
         seeds=suite.seeds if options.seeds is None else options.seeds,
         limit=limit if options.limit is None else options.limit,
         rewards=options.rewards or suite.rewards,

@@ -58,13 +58,14 @@ def layout_of(folder: Path) -> Layout:
         raise InvalidInput(f"{folder / where} has no config.json, which says how to pool")
     poolings = _default_pooling(config) if pooling is None else _poolings(pooling, folder)
     limits = json_object(folder / "sentence_bert_config.json") or {}
+    prompt, passage_prompt = _prompts(folder)
     return Layout(
         kind=kind,
         dimension=width * len(poolings),
         poolings=poolings,
         max_tokens=_max_tokens(limits, config, folder),
-        prompt=_prompts(folder)[0],
-        passage_prompt=_prompts(folder)[1],
+        prompt=prompt,
+        passage_prompt=passage_prompt,
         pools_prompt=pooling is None or pooling.get("include_prompt") is not False,
         lower_case=limits.get("do_lower_case") is True,
     )

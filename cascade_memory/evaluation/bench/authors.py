@@ -65,14 +65,22 @@ def model_beside(solver: str, task: str = "") -> str:
     return USUAL if task in _WORLDS else found
 
 
+def model_name(solver: str) -> str:
+    """Return the short name of a model, which is the same behind a server and in this process.
+
+    >>> model_name("Qwen/Qwen3-8B"), model_name("Qwen3-8B, in this process")
+    ('Qwen3-8B', 'Qwen3-8B')
+    """
+    return solver.partition(",")[0].rpartition("/")[2]
+
+
 def is_the_same(solver: str, model: str) -> bool:
     """Say whether a solver is this model of the paper, and no relative of it, such as a quantised one.
 
     >>> is_the_same("Qwen/Qwen3-8B", "Qwen3-8B"), is_the_same("Qwen/Qwen3-8B-AWQ", "Qwen3-8B")
     (True, False)
     """
-    name = solver.partition(",")[0].rpartition("/")[2]  # "Qwen3-8B, in this process" is the name of a local model
-    return name.casefold() == _WHOLE_NAMES.get(model, model).casefold()
+    return model_name(solver).casefold() == _WHOLE_NAMES.get(model, model).casefold()
 
 
 def is_behind_an_api(model: str) -> bool:

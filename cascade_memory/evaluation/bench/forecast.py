@@ -12,6 +12,7 @@ import numpy as np
 
 from cascade_memory.evaluation.bench.human import HUMAN
 from cascade_memory.evaluation.bench.methods import KNOWN
+from cascade_memory.evaluation.bench.names import REINFORCE
 from cascade_memory.evaluation.bench.on_reranker import RERANKED
 from cascade_memory.evaluation.bench.plan import Run
 from cascade_memory.evaluation.bench.stage import catalogued
@@ -87,7 +88,7 @@ def forecast(runs: Iterable[Run], data: Path, *, judged: bool = False) -> Foreca
     for run in runs:
         one = _acted(run, data) if run.task in _ACTED else _answered(run, data)
         tokens = one.prompt_tokens + one.reply_tokens
-        learns = run.method == "REINFORCE + LoRA"
+        learns = run.method == REINFORCE
         total += replace(one, ranked=_ranked(run, data), trained=_GRADIENT * tokens if learns else tokens)
         if judged and run.task == "2wiki":
             asked = _JUDGED * _count(run.task, run.limit, data)

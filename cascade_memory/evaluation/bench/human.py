@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from cascade_memory.domain import Candidate
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.stage import Stage
 from cascade_memory.evaluation.solver import Attempt
-from cascade_memory.evaluation.stream import Step
+from cascade_memory.evaluation.stream import Step, at_once, play
 from cascade_memory.memory import Memory
 
 BUDGET = 10  # the human may be asked about one task in ten
@@ -97,21 +97,19 @@ class HelpedPlay:
 
     def __call__(self, query: str, place: int) -> Step:
         """Play the task at this place of the stream, with the human's help if it is needed."""
-        step = self._revised(query, place) if self._discovery is None else self._discovered(query, place, self._discovery)
+        if self._discovery is None:
+            step = play(self._memory, query, self._stage.solver, place, self._teach)
+        else:
+            step = self._discovered(query, place, self._discovery)
         self._success.append(step.attempt.success)
         return step
 
-    def _revised(self, query: str, place: int) -> Step:
-        recall = self._memory.recall(query)
-        attempt = self._stage.solver.attempt(place, recall.cases)
-        self._learn(recall.episode_id, query, place, attempt)
-        return Step(attempt, shown=bool(recall.cases))
-
-    def _learn(self, episode_id: str, query: str, place: int, attempt: Attempt) -> None:
+    def _teach(self, memory: Memory, episode_id: str, place: int, attempt: Attempt) -> None:
         """Let the memory learn from the outcome, and store the right solution of the task, whether or not it was found."""
-        self._memory.reward(episode_id, attempt.success, solution=self._truths[place] if attempt.success else attempt.answer)
+        truth = self._truths[place]
+        at_once(memory, episode_id, place, replace(attempt, answer=truth) if attempt.success else attempt)
         if not attempt.success:
-            self._memory.add(query, self._truths[place])
+            memory.add(self._stage.queries[place], truth)
 
     def _discovered(self, query: str, place: int, discovery: Discovery) -> Step:
         recall = self._memory.recall(query)
@@ -119,10 +117,11 @@ class HelpedPlay:
         attempt = self._stage.solver.attempt(place, recall.cases)
         self._asked.append(asked)
         if not asked:
-            self._memory.reward(recall.episode_id, attempt.success, solution=attempt.answer)
+            at_once(self._memory, recall.episode_id, place, attempt)
             return Step(attempt, shown=bool(recall.cases))
         self._advantage.append(not attempt.success)  # whether the attempt would have failed
-        self._learn(recall.episode_id, query, place, attempt)  # from the attempt that the human replaced, as the authors do
+        # It learns from the attempt that the human replaced, as in the authors' code.
+        self._teach(self._memory, recall.episode_id, place, attempt)
         return Step(Attempt(True, self._truths[place]), shown=False)
 
     def account(self) -> dict[str, Any]:

@@ -11,6 +11,9 @@ from cascade_memory.errors import InvalidInput
 
 FILE, SHUFFLED = "file", "shuffled"  # the orders in which a stream can be played
 
+REINFORCE = "REINFORCE + LoRA"  # the method that trains a language model in this process
+GRADIENT = ("zero-shot", REINFORCE)  # what is played with such a model by default
+
 # The suites of plan.py.
 SUITE_NAMES = (
     *("quick", "local", "paper", "set-aside", "deep-search", "hospital", "board"),
@@ -25,6 +28,15 @@ TUNABLE = {
     "Neural-LinUCB": ("alpha",),
     "CASCADE": ("alpha",),
 }
+
+
+def has_a_model(solver: str) -> bool:
+    """Say whether a solver is a language model, by its name in rows.
+
+    >>> has_a_model("Qwen/Qwen3-8B"), has_a_model("simulated"), has_a_model("reuse-map")
+    (True, False, False)
+    """
+    return not solver.startswith(("simulated", "reuse"))
 
 
 def loaded_by_name(name: str, failed: str) -> Any:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.authors import gradient_rate_of
+from cascade_memory.evaluation.bench.names import GRADIENT
 from cascade_memory.evaluation.bench.on_reranker import RERANKED
 from cascade_memory.evaluation.bench.plan import PAPER
 from cascade_memory.evaluation.bench.stages import WORLDS, lacking
@@ -30,7 +31,6 @@ ANSWERED_WITH = (
     *(f"Neural-LinLogUCB + discovery by {metric}" for metric in ("Random", "Explore", "Exploit", "UCB")),
 )
 ACTED_WITH = ("zero-shot", "NP-CBR", "Neural-LinLogUCB")
-GRADIENT = ("zero-shot", "REINFORCE + LoRA")
 METHODS = tuple(dict.fromkeys((*ANSWERED_WITH, *RERANKED, *GRADIENT)))
 SEARCHED, HOUSEHOLD = "2wiki", "alfworld"
 _NOT_TO_BE_SENT = "its licence forbids to send it to the maker of a model, and the paper leaves it out there"

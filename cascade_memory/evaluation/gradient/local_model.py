@@ -11,6 +11,7 @@ from typing import Any
 from cascade_memory import RecalledCase
 from cascade_memory.cycle import Show
 from cascade_memory.errors import InvalidInput
+from cascade_memory.evaluation.bench.names import REINFORCE
 from cascade_memory.evaluation.bench.plan import Run
 from cascade_memory.evaluation.bench.stage import Folders, Stage, embedded, in_order
 from cascade_memory.evaluation.gradient.checkpoint import CheckpointFile
@@ -20,13 +21,11 @@ from cascade_memory.evaluation.gradient.local_chat import LocalChat
 from cascade_memory.evaluation.gradient.reinforce import Reinforce
 from cascade_memory.evaluation.gradient.settings import Sampling, Training
 from cascade_memory.evaluation.model.asking import Asking
-from cascade_memory.evaluation.model.chat import Prompt, check_form
+from cascade_memory.evaluation.model.chat import Prompt, check_form, declared_form
 from cascade_memory.evaluation.model.model_solver import ModelSolver
 from cascade_memory.evaluation.model.model_stage import Model, log_name
 from cascade_memory.evaluation.solver import Attempt, Solver
 from cascade_memory.evaluation.tasks.task import Task
-
-REINFORCE = "REINFORCE + LoRA"  # the method of the benchmark that trains the model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +59,7 @@ class LocalModel:
     def declared(self) -> Mapping[str, Any]:
         """The weights and all settings, for the row."""
         lm = self._lm
-        chosen = {
-            **({} if self.show == "text" else {"show": self.show}),
-            **({} if self.prompt == "chat" else {"prompt": self.prompt}),
-        }
+        chosen = declared_form(self.prompt, self.show)
         return {"weights": lm.identity, "dtype": lm.dtype, **asdict(self.sampling), **asdict(self.training), **chosen}
 
     @property

@@ -31,6 +31,11 @@ def check_form(prompt: Prompt, show: str) -> None:
         raise InvalidInput("one message for everything has no turns to show cases in: choose prompt='chat' or show='text'")
 
 
+def declared_form(prompt: Prompt, show: str) -> dict[str, str]:
+    """Return how a solver asks, as far as it is not the default, for rows."""
+    return {**({} if show == "text" else {"show": show}), **({} if prompt == "chat" else {"prompt": prompt})}
+
+
 class PromptTooLong(ModelUnavailable):
     """The server takes no prompt of this length. Only this task is lost; the run can go on."""
 

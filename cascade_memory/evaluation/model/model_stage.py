@@ -14,12 +14,13 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.hospital_stage import CODED, questions_of, records_of
 from cascade_memory.evaluation.bench.household_stage import LIMITS, OFFICIAL, STEPS, games_of, has_official_games
+from cascade_memory.evaluation.bench.names import has_a_model
 from cascade_memory.evaluation.bench.plan import CONDITIONS, Run
 from cascade_memory.evaluation.bench.science_stage import experiments_of, is_published
 from cascade_memory.evaluation.bench.stage import Folders, Stage, data_differs, embedded, in_order
 from cascade_memory.evaluation.model.acting import ActingSolver, Scene
 from cascade_memory.evaluation.model.asking import Asking, Prices
-from cascade_memory.evaluation.model.chat import Chat, Prompt, check_form
+from cascade_memory.evaluation.model.chat import Chat, Prompt, check_form, declared_form
 from cascade_memory.evaluation.model.coding import CodeSolver
 from cascade_memory.evaluation.model.model_solver import ModelSolver, Show, messages_for, truths_of
 from cascade_memory.evaluation.model.scenes import HouseholdScene, ScienceScene
@@ -88,7 +89,7 @@ class Model:
     searching: Searching = field(default_factory=Searching)  # how it searches in deep search, and who judges its answers there
 
     def __post_init__(self) -> None:
-        if self.name.startswith(("simulated", "reuse")):
+        if not has_a_model(self.name):
             raise InvalidInput(f"the name {self.name!r} is that of a solver without a model: give the model another name")
         check_form(self.prompt, self.show)
 
@@ -100,11 +101,7 @@ class Model:
     @property
     def declared(self) -> Mapping[str, Any]:
         """The sampling settings, and the other settings that differ from the defaults, as a row stores them."""
-        chosen = {
-            **({} if self.thinks else {"thinks": False}),
-            **({} if self.show == "text" else {"show": self.show}),
-            **({} if self.prompt == "chat" else {"prompt": self.prompt}),
-        }
+        chosen = {**({} if self.thinks else {"thinks": False}), **declared_form(self.prompt, self.show)}
         return {**self.chat.settings, **chosen, **self.searching.declared}
 
     def stage(self, task: Task, run: Run, folders: Folders) -> Stage:

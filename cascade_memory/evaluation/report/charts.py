@@ -17,11 +17,11 @@ from cascade_memory.evaluation.report.asked import note
 from cascade_memory.evaluation.report.differences import ENOUGH
 from cascade_memory.evaluation.report.drawing import Chart, Panel, brief
 from cascade_memory.evaluation.report.section import Section, bits
+from cascade_memory.evaluation.report.words import NO_MEMORY
 from cascade_memory.looks import INK, OTHER, End, EndNames, legend, looks, strong
 
 _BESIDE = 0.014  # between two bars, as a part of the width
 _NAMES = 9.0  # points
-_NO_MEMORY = "zero-shot"
 _POINTS = 160  # points per curve; more would not be visible
 Curve = Callable[[Row], "NDArray[np.float64] | None"]  # a value after each task of a row
 
@@ -43,8 +43,8 @@ def success(section: Section) -> Chart:
 
 def gained(section: Section) -> Chart | None:
     """Plot by how much each method is ahead of no memory over the stream, as in the paper; None if that was not played."""
-    tasks = [task for task in section.tasks if section.of(task, _NO_MEMORY)]
-    memories = replace(section, rows={key: row for key, row in section.rows.items() if key[1] != _NO_MEMORY})
+    tasks = [task for task in section.tasks if section.of(task, NO_MEMORY)]
+    memories = replace(section, rows={key: row for key, row in section.rows.items() if key[1] != NO_MEMORY})
     if not tasks or not memories.rows:
         return None
     curve = partial(_ahead_so_far, section)
@@ -60,7 +60,7 @@ def gained(section: Section) -> Chart | None:
 
 def _ahead_so_far(section: Section, row: Row) -> NDArray[np.float64] | None:
     """Compute how far a run is ahead of the run without memory with the same seed, up to each task."""
-    base = section.rows.get((row["task"], _NO_MEMORY, row["seed"]))
+    base = section.rows.get((row["task"], NO_MEMORY, row["seed"]))
     asked = {"asked": row["asked"]} if row.get("asked") else {}  # what a human answered counts for neither
     ours, theirs = success_so_far(row), None if base is None else success_so_far({**base, **asked})
     return ours - theirs if ours is not None and theirs is not None and len(ours) == len(theirs) else None

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cascade_memory.evaluation.bench.names import REINFORCE
 from cascade_memory.evaluation.bench.rows import Row
 from cascade_memory.evaluation.report.asked import note
 from cascade_memory.evaluation.report.differences import comparable, on_average, on_task
@@ -103,7 +104,7 @@ def learning_memory(row: Row) -> float | None:
     >>> learning_memory({"method": "ICRL"}), learning_memory({"method": "NP-CBR", "models": '{"ranker": "a@1"}'})
     (0.0, None)
     """
-    trains = row["method"] == "REINFORCE + LoRA"
+    trains = row["method"] == REINFORCE
     if not trains and '"ranker"' not in str(row.get("models")):
         return 0.0
     found = row.get("peak_memory_gib" if trains else "ranker_memory_gib")

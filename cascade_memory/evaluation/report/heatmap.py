@@ -16,7 +16,7 @@ from cascade_memory.evaluation.report.section import Section, options_of, sectio
 from cascade_memory.looks import BLACK, FRAME, WHITE
 
 _UNTUNED = "the method's own"
-_BANDIT, _BASE = "Neural-LinLogUCB", "NP-CBR"
+BANDIT, BASE = "Neural-LinLogUCB", "NP-CBR"
 
 
 def tried(rows: Sequence[Row]) -> list[tuple[Section, Chart]]:
@@ -98,10 +98,10 @@ def explored(section: Section) -> Chart | None:
     """
     groups: dict[str, dict[float, dict[str, list[float]]]] = {}
     for (task, _, seed), row in section.rows.items():
-        base = section.rows.get((task, _BASE, seed))
+        base = section.rows.get((task, BASE, seed))
         options = options_of(row)
         alpha = options.pop("alpha", None)
-        if row["method"] != _BANDIT or alpha is None or "alpha" in str(row.get("settings")) or not (base and solved(base)):
+        if row["method"] != BANDIT or alpha is None or "alpha" in str(row.get("settings")) or not (base and solved(base)):
             continue
         rates = groups.setdefault("as the authors" if row.get("settings") else json.dumps(options), {})
         rates.setdefault(alpha, {}).setdefault(task, []).append(100 * (solved(row) / solved(base) - 1))
@@ -117,9 +117,9 @@ def explored(section: Section) -> Chart | None:
         draw_grid(cells, alphas, tasks, axes, signed=True)
         axes.set_xlabel("alpha")
 
-    panel = Panel(f"{_BANDIT}, percent more than {_BASE}", f"{figures}.", draw, 0.9 + 0.27 * len(tasks))
+    panel = Panel(f"{BANDIT}, percent more than {BASE}", f"{figures}.", draw, 0.9 + 0.27 * len(tasks))
     caption = (
-        f"By how many percent {_BANDIT} solves more than {_BASE}, for each weight of the exploration bonus (alpha); mean over "
+        f"By how many percent {BANDIT} solves more than {BASE}, for each weight of the exploration bonus (alpha); mean over "
         "seeds. The best one is framed."
     )
     return Chart("alphas", "How much exploration", caption, [panel])

@@ -9,36 +9,28 @@ from typing import Any
 
 import numpy as np
 
+from cascade_memory.evaluation.bench.authors import model_name
+from cascade_memory.evaluation.bench.names import REINFORCE, has_a_model
 from cascade_memory.evaluation.bench.rows import Row
 from cascade_memory.evaluation.report import charts, forest
 from cascade_memory.evaluation.report.drawing import Chart, Panel, brief
-from cascade_memory.evaluation.report.heatmap import draw_grid, explored
+from cascade_memory.evaluation.report.heatmap import BANDIT, BASE, draw_grid, explored
 from cascade_memory.evaluation.report.section import Section, options_of, solved
 from cascade_memory.looks import legend, looks
 
-_METHODS = ("zero-shot", "similarity", "NP-CBR", "REINFORCE + LoRA", "Neural-LinLogUCB", "CASCADE")
-_BANDIT, _BASE = "Neural-LinLogUCB", "NP-CBR"
+_METHODS = ("zero-shot", "similarity", BASE, REINFORCE, BANDIT, "CASCADE")
 ALL_MODELS = "All models"  # the heading of their pictures
 LOCAL = ", in this process"  # at the end of the name of a solver
 
 
 def is_of_a_model(section: Section) -> bool:
     """Say whether a language model solved the tasks of a section."""
-    return not section.solver.startswith(("simulated", "reuse"))
+    return has_a_model(section.solver)
 
 
 def of_a_model(section: Section) -> list[Chart]:
     """Return the pictures that only tasks of a language model have: the improvement over no memory, and the alphas."""
     return [one for one in (charts.gained(section), explored(section)) if one is not None] if is_of_a_model(section) else []
-
-
-def model_name(solver: str) -> str:
-    """Return the short name of a model, which is the same behind a server and in this process.
-
-    >>> model_name("Qwen/Qwen3-8B"), model_name("Qwen3-8B, in this process")
-    ('Qwen3-8B', 'Qwen3-8B')
-    """
-    return solver.partition(",")[0].rpartition("/")[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +66,7 @@ def _of_group(group: Sequence[Section]) -> list[Chart]:
     }
     models = list(dict.fromkeys(cell.model for cell in rates))
     charts = [_by_model(rates, models)] if len(models) > 1 or len({section.solver for section in group}) > 1 else []
-    if len({(cell.model, cell.k) for cell in rates if cell.method == _BANDIT}) > 1:
+    if len({(cell.model, cell.k) for cell in rates if cell.method == BANDIT}) > 1:
         charts.append(_by_cases(rates, models))
     if len(group) > 1:
         charts.append(_by_memory(found, rates))
@@ -177,7 +169,7 @@ def _draw_memory(points: dict[str, tuple[float, float]], axes: Any) -> None:
 
 
 def _by_cases(rates: dict[_Cell, dict[str, list[float]]], models: Sequence[str]) -> Chart | None:
-    cells = [cell for cell in rates if cell.method == _BANDIT]
+    cells = [cell for cell in rates if cell.method == BANDIT]
     tasks = _shared(rates, cells)
     if not tasks:
         return None
@@ -185,16 +177,16 @@ def _by_cases(rates: dict[_Cell, dict[str, list[float]]], models: Sequence[str])
     down = [f"k = {k}" for k in counts]
     height = 0.9 + 0.3 * len(down)
     solves = {(cell.model, f"k = {cell.k}"): value for cell in cells if (value := _mean(rates, cell, tasks)) is not None}
-    panels = [_grid(f"{_BANDIT}, percent solved", solves, models, down, height)]
+    panels = [_grid(f"{BANDIT}, percent solved", solves, models, down, height)]
     ahead = {
         (cell.model, f"k = {cell.k}"): solves[cell.model, f"k = {cell.k}"] - base
         for cell in cells
-        if (base := _mean(rates, _Cell(cell.model, _BASE, cell.k), tasks)) is not None
+        if (base := _mean(rates, _Cell(cell.model, BASE, cell.k), tasks)) is not None
     }
     if ahead:
-        panels.append(_grid(f"points more than {_BASE}", ahead, models, down, height, signed=True))
+        panels.append(_grid(f"points more than {BASE}", ahead, models, down, height, signed=True))
     caption = (
-        f"{_BANDIT} by model and by the number of cases (k), mean over seeds and over the tasks that all have played: "
+        f"{BANDIT} by model and by the number of cases (k), mean over seeds and over the tasks that all have played: "
         f"{', '.join(tasks)}. The best one is framed."
     )
     return Chart("cases", "Models and numbers of cases", caption, panels)

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from cascade_memory.evaluation.bench.authors import AuthorsSettings, gradient_rate_of, is_the_same, model_beside, sampling_of
-from cascade_memory.evaluation.bench.names import FILE
+from cascade_memory.evaluation.bench.names import FILE, has_a_model
 from cascade_memory.evaluation.bench.plan import Run
 from cascade_memory.evaluation.bench.rows import Row
 from cascade_memory.evaluation.report.published import figure
+from cascade_memory.evaluation.report.section import options_of
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 
 _JUDGE = "gpt-4o-mini"
@@ -50,7 +51,7 @@ def unlike(row: Row) -> list[str]:
     """
     theirs = _METHODS.get(str(row["method"]).partition(" (")[0], "")
     models: dict[str, str] = json.loads(row.get("models") or "{}")
-    options: dict[str, float] = json.loads(row.get("options") or "{}")
+    options = options_of(row)
     return [
         *_of_the_solver(row),
         *_of_the_stream(row),
@@ -62,7 +63,7 @@ def unlike(row: Row) -> list[str]:
 
 
 def _of_the_solver(row: Row) -> list[str]:
-    if _is_without_a_model(row):
+    if not has_a_model(str(row["solver"])):
         return ["no language model"]
     solver, wanted = str(row["solver"]), model_beside(str(row["solver"]), str(row["task"]))
     judge = str(row.get("judged_by") or _JUDGE)
@@ -133,10 +134,6 @@ def _declared(row: Row) -> Mapping[str, Any]:
     return dict(row.get("declared") or {})
 
 
-def _is_without_a_model(row: Row) -> bool:
-    return str(row["solver"]).startswith(("simulated", "reuse"))
-
-
 def _searches_the_web(row: Row) -> bool:
     return not str(row.get("search") or "passages").startswith("passages")
 
@@ -172,7 +169,7 @@ def reported(task: str, method: str, row: Row | None = None) -> tuple[str, str, 
         return None
     row = {"solver": "", **(row or {})}
     model = model_beside(str(row["solver"]), task)
-    acts = bool(row["solver"]) and not _is_without_a_model(row)
+    acts = bool(row["solver"]) and has_a_model(str(row["solver"]))
     thinks = acts and bool(_declared(row).get("thinks", True))
     found = figure(model, entry.paper_name, theirs, thinks=thinks, web=acts and _searches_the_web(row))
     return None if found is None else (model, theirs, found)
