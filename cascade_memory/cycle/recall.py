@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,11 +37,12 @@ def recall(
     min_trust: int = 0,
     namespace: int = 0,
     further: NDArray[np.int64] | None = None,
+    metadata: Mapping[str, Any] | None = None,
 ) -> Recalled:
     """Return the ``size`` nearest cases, with the data that are needed to choose among them.
 
-    ``namespace`` is the id of the namespace of the cases; it is used only with ``min_trust``. ``further`` are keys of cases
-    that take the places of the least near ones.
+    ``namespace`` is the id of the namespace of the cases; it is used only with ``min_trust`` and ``metadata``. ``further`` are
+    keys of cases that take the places of the least near ones. ``metadata`` are those of the recall.
     """
     keys, similarity = index.nearest(query.vector, size, among)
     if further is not None and len(further):
@@ -72,6 +74,7 @@ def recall(
             heads=[row[1] for row in found],
             vectors=index.vectors(keys),
             groups=np.array([row[2] for row in found], np.int64),
+            alike=ledger.alike(namespace, keys, metadata) if metadata else None,
         ),
         similarity=similarity,
         ids=tuple(row[3] for row in found),
@@ -91,6 +94,7 @@ def without(recalled: Recalled, held: NDArray[np.bool_], size: int) -> Recalled:
             heads=[found.heads[place] for place in places],
             vectors=found.vectors[kept],
             groups=found.groups[kept],
+            alike=None if found.alike is None else found.alike[kept],
         ),
         similarity=recalled.similarity[kept],
         ids=tuple(recalled.ids[place] for place in places),

@@ -1,4 +1,4 @@
-"""The light pair encoder: eight features for each pair, in about a millisecond for a recall, without a second model."""
+"""The light pair encoder: nine features for each pair, in about a millisecond for a recall, without a second model."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from cascade_memory.ports.pair_encoder import Candidates, FindsFurther, Query
 
 ENDS = ("opening", "closing")
 # A new signal goes to the end. Rows of earlier versions lack it; there it counts as 0.
-FORM = "form"
-FEATURES = ("similarity", "cluster", "words", "letters", "solution words", *ENDS, FORM)
+FORM, METADATA = "form", "metadata"
+FEATURES = ("similarity", "cluster", "words", "letters", "solution words", *ENDS, FORM, METADATA)
 _BATCH = 4_096
 _LARGEST, _NUMBERS = 1e9, "fiub"  # of a signal: the limit of its values, and the kinds of numpy types that it may have
 
@@ -26,16 +26,17 @@ class LightEncoder:
 
     The signals are: the cosine; the distance to the cluster of its solution; shared words; shared letter sequences; words that
     the query shares with the stored *solution*; if the query has several paragraphs, shared letter sequences of the first
-    paragraphs and of the last paragraphs; and the form, that is shared words that are common among the cases. Each signal is
-    standardised over the candidates, so that no scale has to be learned. Those of the paragraphs and the form are multiplied by
-    a weight: how far stored cases with similar paragraphs, or of a similar form, have similar solutions.
+    paragraphs and of the last paragraphs; the form, that is shared words that are common among the cases; and the share of the
+    recall's metadata that the case has as well. Each signal is standardised over the candidates, so that no scale has to be
+    learned. Those of the paragraphs and the form are multiplied by a weight: how far stored cases with similar paragraphs, or
+    of a similar form, have similar solutions.
 
     A changed signal is detected by its values on fixed examples (``meaning.py``), unless ``meanings`` declares its
     meaning. Declare it for a signal that depends on more than the query and the candidates, or for a built-in one whose meaning
     you changed.
     """
 
-    identity = "light-4"
+    identity = "light-5"
     features = FEATURES
     meanings: Mapping[str, str] = {}  # signal -> version of its meaning, which you change by hand
 
@@ -63,7 +64,7 @@ class LightEncoder:
         self.further = functools.partial(_of_the_form, self._forms, self.words) if self.form.weight else None
 
     def encode(self, query: Query, candidates: Candidates, similarity: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return (n, 8) features, the standardised cosine first."""
+        """Return (n, 9) features, the standardised cosine first."""
         signals = self.signals(query, candidates, similarity)
         features = standardised(_table(signals, self.features, len(candidates.keys)))
         for name, weight in zip((*ENDS, FORM), (*self.alignment.weights, self.form.weight), strict=True):
@@ -85,6 +86,7 @@ class LightEncoder:
             "opening": opening,
             "closing": closing,
             FORM: form[:n],
+            METADATA: np.zeros(n, np.float32) if candidates.alike is None else candidates.alike,
         }
 
     def _of_ends(self, query: str, texts: Sequence[str]) -> list[NDArray[np.float32]]:

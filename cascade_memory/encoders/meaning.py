@@ -77,8 +77,8 @@ class Noted(NamedTuple):
 def noted(identity: str) -> Noted:
     """Parse an identity.
 
-    >>> noted("light-4-length [8=1a2b3c]"), noted("light-4").notes
-    (Noted(name='light-4-length', notes={8: '1a2b3c'}), {})
+    >>> noted("light-5-length [9=1a2b3c]"), noted("light-5").notes
+    (Noted(name='light-5-length', notes={9: '1a2b3c'}), {})
     """
     found = _NOTED.fullmatch(identity)
     if found is None:
@@ -95,7 +95,7 @@ def identity_of(encoder: PairEncoder, make: Callable[[int, Lookup], PairEncoder]
     the note is "?". The columns of ``LightEncoder`` itself have no note.
 
     >>> identity_of(LightEncoder(2, lambda keys: np.zeros((len(keys), 2), np.float32)), LightEncoder)
-    'light-4'
+    'light-5'
     """
     if not isinstance(encoder, LightEncoder):
         return encoder.identity
@@ -117,7 +117,7 @@ def meanings_of(make: Callable[[int, Lookup], PairEncoder]) -> dict[str, str]:
     """Return a short hash of each column's values on the examples, for a light encoder. Raise what its signals raise.
 
     >>> list(meanings_of(LightEncoder))
-    ['similarity', 'cluster', 'words', 'letters', 'solution words', 'opening', 'closing', 'form']
+    ['similarity', 'cluster', 'words', 'letters', 'solution words', 'opening', 'closing', 'form', 'metadata']
     """
     names, tenths = _tried(make)
     return {name: _short(f"{name}\x00{column.tolist()}") for name, column in zip(names, tenths.T, strict=True)}
@@ -155,7 +155,15 @@ def _tried(make: Callable[[int, Lookup], PairEncoder]) -> tuple[tuple[str, ...],
     """Encode the examples with a new encoder; return the columns' names and their values in tenths of a standard deviation."""
     n = len(_TEXTS)
     vectors = _unit(np.cos(0.7 * np.outer(np.arange(1.0, n + 1.0), np.arange(1.0, _DIMENSION + 1.0))))
-    cases = Candidates(keys=np.arange(1, n + 1), texts=_TEXTS, heads=_HEADS, vectors=vectors, groups=np.arange(n) // 2)
+    numbers = np.arange(n)
+    cases = Candidates(
+        keys=numbers + 1,
+        texts=_TEXTS,
+        heads=_HEADS,
+        vectors=vectors,
+        groups=numbers // 2,
+        alike=(numbers % 3 / 2).astype(np.float32),
+    )
     encoder: Any = make(_DIMENSION, lambda keys: vectors[np.asarray(keys) - 1])
     encoder.retain(cases)
     weights = encoder.alignment.weights

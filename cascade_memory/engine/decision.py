@@ -172,6 +172,7 @@ class Decider:
             min_trust=request.min_trust,
             namespace=state.namespace_id,
             further=None if finds is None else finds(query, size // _FURTHER),
+            metadata=None if request.search else {**request.expected, **request.metadata},
         )
         told: tuple[HeldBack, ...] = ()
         wanted, who = size, (request.actor, None if request.search else episode_id)

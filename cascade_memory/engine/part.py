@@ -93,6 +93,11 @@ class EnginePart:
         del episode_id
         return {}
 
+    def expects(self, namespace: str) -> Mapping[str, Any]:
+        """Return what ``ends`` will probably say of a new episode. Only the order of the cases depends on it."""
+        del namespace
+        return {}
+
     def judged(
         self, judgement: Judgement, episode: Unsettled, solution: Solution | None, *, unseen: bool, teaches_failure: bool
     ) -> Mapping[str, Any]:

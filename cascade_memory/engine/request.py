@@ -35,6 +35,7 @@ class RecallRequest:
     episode_id: str | None = None
     thread_id: str | None = None
     metadata: Mapping[str, MetadataValue] = field(default_factory=dict[str, MetadataValue])
+    expected: Mapping[str, MetadataValue] = field(default_factory=dict[str, MetadataValue])  # further metadata, not yet known
     search: bool = False
     actor: str | None = None  # who asks
     channel: str | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -71,10 +71,19 @@ EPISODES = Filtered("episode_field", "episode", "SELECT DISTINCT episode AS key 
 
 def keep_fields(connection: Connection, of: Filtered, namespace: int, ref: int, metadata: Mapping[str, Any]) -> None:
     """Store metadata a second time, one row per value, so that filters can find it."""
+    for name, value in values_in(metadata) if metadata else ():
+        connection.execute(f"INSERT INTO {of.fields} VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", (namespace, name, value, ref))
+
+
+def values_in(metadata: Mapping[str, Any]) -> Iterator[tuple[str, FieldValue]]:
+    """Yield the name of a field and a value, as they are stored in one row: a list has a row for each item.
+
+    >>> list(values_in({"tool": "search", "tags": ["a", "b"]}))
+    [('tool', FieldValue(value='search')), ('tags', FieldValue(value='a')), ('tags', FieldValue(value='b'))]
+    """
     for name, value in metadata.items():
         for one in cast("list[object]", value) if isinstance(value, list) else [value]:
-            values = (namespace, name, FieldValue(encode_value(one)), ref)
-            connection.execute(f"INSERT INTO {of.fields} VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", values)
+            yield name, FieldValue(encode_value(one))
 
 
 def kept_fields(connection: Connection, of: Filtered, ref: int) -> dict[str, Any]:

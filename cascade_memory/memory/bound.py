@@ -6,7 +6,7 @@ import dataclasses
 import sys
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,6 +29,7 @@ from cascade_memory.domain.validation import check_callable, check_duration, che
 from cascade_memory.domain.waiting import Flag, patience
 from cascade_memory.engine.door import Incoming
 from cascade_memory.engine.engine import Engine
+from cascade_memory.engine.part import EnginePart
 from cascade_memory.engine.request import Judgement, RecallRequest
 from cascade_memory.engine.undecided import failed_recall
 from cascade_memory.errors import (
@@ -199,6 +200,7 @@ class Bound:
             episode_id=None if episode_id is None else record.name(check_id(episode_id, "episode_id"), "episode_id"),
             thread_id=None if thread_id is None else record.name(check_id(thread_id, "thread_id"), "thread_id"),
             metadata=fields,
+            expected=self._expected(ending) if (ending := self._engine.ending) else {},
             unclean=unclean,
             exposure=self._exposure,
             template=self._template,
@@ -211,6 +213,9 @@ class Bound:
             light=where is None and len(fields) <= _FEW and not any(isinstance(value, list) for value in fields.values()),
             memory=Rewarding(self._weakly, self._actor, self._channel, self._namespace),
         )
+
+    def _expected(self, ending: Sequence[EnginePart]) -> dict[str, MetadataValue]:
+        return {name: one for part in ending for name, one in part.expects(self._namespace).items()}
 
     def _asked(self, query: str, **options: Any) -> Recall:
         """Recall or search, and warn the caller if that fails."""

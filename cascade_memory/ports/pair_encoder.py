@@ -29,7 +29,8 @@ class Candidates:
     """The cases to encode, as arrays and lists with one entry per case.
 
     ``texts`` are the tasks of the cases, and ``heads`` the beginnings of their solutions. Cases with equal ``groups`` have
-    solutions that agree.
+    solutions that agree. ``alike`` is the share of the recall's metadata that each case has as well; it is None if the recall
+    has no metadata, or if the cases are not candidates of a recall.
     """
 
     keys: NDArray[np.int64]
@@ -37,6 +38,7 @@ class Candidates:
     heads: Sequence[str]
     vectors: NDArray[np.float32]
     groups: NDArray[np.int64]
+    alike: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         """Return the number of candidates."""

@@ -29,7 +29,7 @@ LENGTH = len(FEATURES)  # the place of the added signal
 class Longer(LightEncoder):
     """One signal more: how much longer the candidate's query is."""
 
-    identity = "light-4-length"
+    identity = "light-5-length"
     features = (*FEATURES, "length")
     sign = 1.0
 
@@ -52,12 +52,12 @@ class InMetres(Longer):
 
 def ranker_of(encoder: type[LightEncoder], *, shared: bool = False) -> Ranker:
     start = np.append(START, 0.0)
-    weights = SharedWeights(lambda: LightPolicy(9, start=start)) if shared else None
+    weights = SharedWeights(lambda: LightPolicy(10, start=start)) if shared else None
     lean_on = None if weights is None else weights.mean
     return Ranker(
         name="light with length",
         encoder=encoder,
-        policy=lambda: LightPolicy(9, start=start, lean_on=lean_on),
+        policy=lambda: LightPolicy(10, start=start, lean_on=lean_on),
         features=encoder.features,
         shared=weights,
     )
@@ -159,33 +159,33 @@ def logged(identity: str, width: int) -> Feedback:
     )
 
 
-EIGHT, NINE = [1.0] * 8, [1.0] * 9
+NINE, TEN = [1.0] * 9, [1.0] * 10
 READ = {
-    "of the same encoder": ("light-4", "light-4", 8, EIGHT),
-    "of an older version": ("light-4", "light-2", 5, [1.0] * 5),  # the policy fills it up
-    "of a newer version": ("light-4", "light-5", 9, EIGHT),
-    "before there were notes": ("mine [8=aaaaaa]", "mine", 9, NINE),
-    "before there were notes, of another encoder": ("mine [8=aaaaaa]", "light-5", 9, [*EIGHT, 0.0]),
-    "another built-in meaning": ("light-4 [2=aaaaaa]", "light-4 [2=bbbbbb]", 8, [1.0, 1.0, 0.0, *[1.0] * 5]),
-    "the built-in meaning again": ("light-4", "mine [2=bbbbbb]", 8, [1.0, 1.0, 0.0, *[1.0] * 5]),
-    "another name": ("mine-2 [8=aaaaaa]", "mine-1 [8=aaaaaa]", 9, NINE),
-    "not to be tried": ("mine [8=?]", "mine [8=?]", 9, NINE),
-    "not to be tried, another name": ("mine-2 [8=?]", "mine-1 [8=?]", 9, [*EIGHT, 0.0]),
-    "of another kind": ("light-4", "cosine-1", 10, [1.0] * 10),
-    "of nobody knows what": ("light-4", "", 9, NINE),
-    "of a ranker that failed": ("light-4", "mine [8=aaaaaa]", 0, []),
+    "of the same encoder": ("light-5", "light-5", 9, NINE),
+    "of an older version": ("light-5", "light-2", 5, [1.0] * 5),  # the policy fills it up
+    "of a newer version": ("light-5", "light-6", 10, NINE),
+    "before there were notes": ("mine [9=aaaaaa]", "mine", 10, TEN),
+    "before there were notes, of another encoder": ("mine [9=aaaaaa]", "light-6", 10, [*NINE, 0.0]),
+    "another built-in meaning": ("light-5 [2=aaaaaa]", "light-5 [2=bbbbbb]", 9, [1.0, 1.0, 0.0, *[1.0] * 6]),
+    "the built-in meaning again": ("light-5", "mine [2=bbbbbb]", 9, [1.0, 1.0, 0.0, *[1.0] * 6]),
+    "another name": ("mine-2 [9=aaaaaa]", "mine-1 [9=aaaaaa]", 10, TEN),
+    "not to be tried": ("mine [9=?]", "mine [9=?]", 10, TEN),
+    "not to be tried, another name": ("mine-2 [9=?]", "mine-1 [9=?]", 10, [*NINE, 0.0]),
+    "of another kind": ("light-5", "cosine-1", 11, [1.0] * 11),
+    "of nobody knows what": ("light-5", "", 10, TEN),
+    "of a ranker that failed": ("light-5", "mine [9=aaaaaa]", 0, []),
 }
 
 
 @pytest.mark.parametrize("kind", READ)
 def test_only_columns_that_mean_the_same_are_read(kind: str):
     now, then, width, expected = READ[kind]
-    names = (*FEATURES, "length")[: 9 if "8=" in now else 8]
+    names = (*FEATURES, "length")[: 10 if "9=" in now else 9]
     (read,) = Columns(now, names).read([logged(then, width)])
     assert read.slate.features.tolist() == [expected, expected]
 
 
-@pytest.mark.parametrize("edited", ["mine [8=]", f"mine [{'9' * 5_000}=a]", "[8=a]", "mine [8=a", " [" * 2_000, "mine [x=a]"])
+@pytest.mark.parametrize("edited", ["mine [9=]", f"mine [{'9' * 5_000}=a]", "[9=a]", "mine [9=a", " [" * 2_000, "mine [x=a]"])
 def test_an_identity_that_somebody_edited_is_a_name_like_any_other(edited: str):
     assert noted(edited) == (edited, {})
 
@@ -208,8 +208,8 @@ def named(encoder: type[LightEncoder], dimension: int = 4) -> str:
 
 
 def test_the_built_in_columns_have_no_note_and_the_embedder_changes_none():
-    assert named(LightEncoder) == "light-4"
-    assert named(Longer).startswith("light-4-length [8=")
+    assert named(LightEncoder) == "light-5"
+    assert named(Longer).startswith("light-5-length [9=")
     assert named(Longer) == named(Longer, dimension=384) == named(InMetres)
     assert named(Shorter) != named(Longer)
 
@@ -232,7 +232,7 @@ def test_the_meaning_of_a_signal_can_be_declared(caplog: pytest.LogCaptureFixtur
             random = np.random.default_rng(next(draws)).random(len(candidates))
             return {**super().signals(query, candidates, similarity), "length": random}
 
-    assert named(Drawn) == "light-4-length [8=?]"
+    assert named(Drawn) == "light-5-length [9=?]"
     assert "the signals 'length' of Drawn have other values each time" in caplog.text
     caplog.clear()
 
@@ -255,7 +255,7 @@ def test_signals_that_fail_on_the_examples_say_so_and_hinder_nothing(caplog: pyt
             known = np.array([self.lengths[key] for key in candidates.keys.tolist()])
             return {**super().signals(query, candidates, similarity), "length": known}
 
-    assert named(Known) == "light-4-length [8=?]"
+    assert named(Known) == "light-5-length [9=?]"
     assert "the signals of Known cannot be computed on examples (KeyError(1))" in caplog.text
 
 
@@ -275,4 +275,5 @@ def test_the_built_in_columns_mean_what_they_meant():
         "opening": "2ddddd",
         "closing": "b306b1",
         "form": "4dd267",
+        "metadata": "505dc6",
     }

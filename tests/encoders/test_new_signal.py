@@ -19,7 +19,7 @@ from cascade_memory.ports.pair_encoder import Candidates, Query
 class WithLength(LightEncoder):
     """One signal more: how much longer the candidate's query is."""
 
-    identity = "light-4-length"
+    identity = "light-5-length"
     features = (*FEATURES, "length")
 
     def signals(self, query: Query, candidates: Candidates, similarity: np.ndarray) -> dict[str, np.ndarray]:
@@ -128,7 +128,7 @@ def test_a_memory_whose_signal_is_refused_says_which_one_it_is():
             return {**super().signals(query, candidates, similarity), "length": similarity * np.nan}
 
     start = np.append(START, 0.0)
-    ranker = Ranker(name="nan", encoder=Nan, policy=lambda: LightPolicy(9, start=start), features=Nan.features)
+    ranker = Ranker(name="nan", encoder=Nan, policy=lambda: LightPolicy(10, start=start), features=Nan.features)
     with CascadeMemory(embedder="hashing", ranker=ranker, learn="inline") as memory:
         memory.add("return order", "refund")
         recall = memory.recall("return order 7")
@@ -138,14 +138,14 @@ def test_a_memory_whose_signal_is_refused_says_which_one_it_is():
 
 
 def test_signals_are_only_ever_added_at_the_end():
-    known = ("similarity", "cluster", "words", "letters", "solution words", "opening", "closing", "form")
+    known = ("similarity", "cluster", "words", "letters", "solution words", "opening", "closing", "form", "metadata")
     assert known == FEATURES, "stored rows get zeros on the right: a new signal goes to the end, of this list too"
 
 
 @pytest.mark.parametrize("start", [START, np.append(START, np.nan)])
 def test_every_signal_starts_with_a_weight(start: np.ndarray):
-    with pytest.raises(ValueError, match="start must be 9 finite numbers"):
-        LightPolicy(9, start=start)
+    with pytest.raises(ValueError, match="start must be 10 finite numbers"):
+        LightPolicy(10, start=start)
 
 
 def test_a_ranker_with_one_signal_more_goes_on_from_what_was_rewarded_before(tmp_path: Path):

@@ -13,6 +13,7 @@ from cascade_memory import CascadeMemory
 from cascade_memory.capabilities import CAPABILITIES
 from cascade_memory.cycle.recall import recall
 from cascade_memory.domain.actions import check_known_actor
+from cascade_memory.encoders.light import FEATURES
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.namespace_state import NamespaceState
 from cascade_memory.memory import memory as memory_module
@@ -83,3 +84,14 @@ def predictions_of(memory: Bound | Adapter, namespace: str, query: str) -> np.nd
     slate = Slate(features=features, similarity=found.similarity, groups=found.candidates.groups, query=asked.vector)
     choice = policy.select(slate, 1, abstain=False, seed=0)
     return np.stack([choice.utility, choice.value])
+
+
+def stored_signal(memory: Bound | Adapter, name: str) -> dict[str, float]:
+    """Return a signal of each candidate of the last recall, as it is stored, by the candidate's solution."""
+    ledger = engine_of(memory).parts.ledger
+    with ledger.connections.read() as connection:
+        keys, features = connection.execute("SELECT candidates, features FROM recall ORDER BY key DESC LIMIT 1").fetchone()
+    numbers = np.frombuffer(keys, "<i8").tolist()
+    table = np.frombuffer(features, "<f4").reshape(len(numbers), len(FEATURES))
+    stored = ledger.cases.by_key(numbers)
+    return {str(stored[key].solution): float(row[FEATURES.index(name)]) for key, row in zip(numbers, table, strict=True)}

@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("langgraph")
 
+from inside import stored_signal
 from langchain.agents import create_agent
 from langchain.agents.middleware import wrap_model_call
 from langchain_core.language_models import BaseLLM
@@ -166,3 +167,14 @@ def test_the_nodes_of_a_graph(judged: Any):
         graph.add_edge(one, other)
     graph.compile().invoke(TASK)
     assert models_of(judged) == ["writer-2"]
+
+
+def test_the_ranker_expects_the_model_that_answered_last(judged: Any):
+    judged.add("what is 2 + 3, please?", "it is five", metadata={"model": "small-1"})
+    judged.add("what is 2 + 4, please?", "it is six", metadata={"model": "writer-2"})
+    agent = create_agent(model(*[said("it is 5", "writer-2")] * 2), [], middleware=[judged.middleware()])
+    agent.invoke(TASK)
+    assert set(stored_signal(judged, "metadata").values()) == {0.0}
+    agent.invoke(TASK)
+    found = stored_signal(judged, "metadata")
+    assert found["it is six"] > 0.0 > found["it is five"]

@@ -15,7 +15,7 @@ from cascade_memory.engine.part import EnginePart
 from cascade_memory.ledger.core import Ledger
 from cascade_memory.visible import on_one_line
 
-MOST = 4_096  # episodes whose runs go on; the latest ones
+MOST = 4_096  # episodes whose runs go on, and namespaces; the latest ones
 _REPORTED = 8  # models in a report
 
 
@@ -49,23 +49,28 @@ class Stamps(Protocol):
 
 
 class Naming(EnginePart):
-    """It hears of the end of episodes only after it has heard the name of a model, so that it costs nothing before."""
+    """It hears of the end of episodes only after it has heard the name of a model, so that it costs nothing before.
+
+    The model that answered last in a namespace will probably answer the next task there, too.
+    """
 
     def __init__(self, engine: Stamps) -> None:
         self._engine = engine
         self._names: OrderedDict[str, str] = OrderedDict()  # by episode: the model that has answered last
+        self._latest: OrderedDict[str, str] = OrderedDict()  # by namespace
         self._lock = threading.Lock()
 
-    def answered(self, episode_id: str, name: object) -> None:
-        """Keep the name of the model that has answered last in an episode; leave out what is no name."""
+    def answered(self, episode_id: str, name: object, namespace: str) -> None:
+        """Keep the name of the model that has answered last in an episode of a namespace; leave out what is no name."""
         plain = name_of(name)
         if plain is None:
             return
         with self._lock:
-            self._names[episode_id] = plain
-            self._names.move_to_end(episode_id)
-            if len(self._names) > MOST:
-                self._names.popitem(last=False)
+            for names, place in ((self._names, episode_id), (self._latest, namespace)):
+                names[place] = plain
+                names.move_to_end(place)
+                if len(names) > MOST:
+                    names.popitem(last=False)
             if self not in self._engine.ending:
                 self._engine.ending = (*self._engine.ending, self)
 
@@ -83,6 +88,11 @@ class Naming(EnginePart):
         except Exception as error:  # noqa: BLE001 - an episode must end, whether or not its model can be named
             self._engine.note_failure("models", error)
         return {}
+
+    def expects(self, namespace: str) -> Mapping[str, MetadataValue]:
+        """Return the model that answered last in a namespace."""
+        name = self._latest.get(namespace)
+        return {} if name is None else {MODEL: name}
 
     def reported(self, namespace: int | None) -> Sequence[tuple[str, str]]:
         """Return a row for each of the models that were used most, for the report."""

@@ -44,4 +44,4 @@ class Models(Capable):
         {'model': 'gpt-5.2'}
         """
         part = next(part for part in self._open().capable if isinstance(part, Naming))
-        part.answered(check_id(episode_id, "episode_id"), name)
+        part.answered(check_id(episode_id, "episode_id"), name, self._namespace)
