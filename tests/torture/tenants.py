@@ -30,14 +30,15 @@ from cascade_memory import CascadeMemory
 
 CASES = EPISODES = 5
 QUESTION = "which answer is right for topic 1?"
-# The bounds, for 10,000 tenants.
+# The bounds, for 10,000 tenants. A share is one of the time that an episode, or all of them, took in the same run: seconds would
+# say how fast the machine is, and what else it does.
 BOUNDS = {
-    "peak_mib": 400,
+    "peak_mib": 450,  # 350, and 60 more where Chroma is far behind, as on a busy machine
     "descriptors": 150,
-    "warm_ms": 5,
-    "let_go_ms": 25,
-    "close_s": 5,
-    "doctor_share": 0.2,  # of the time that filling took: seconds would say how fast the machine is
+    "warm_share": 1,  # of an episode and the case that was added with it
+    "let_go_share": 5,
+    "close_share": 0.02,
+    "doctor_share": 0.2,
     "doctor_mib": 500,
     "difference": 1e-6,
     "missing": 0,
@@ -149,7 +150,9 @@ def main() -> int:
         place: Path | str = options.url or (options.folder or Path(temporary)) / "memory"
         watched = list(range(0, options.tenants, max(1, options.tenants // 20)))
         found = fill(place, options.tenants, watched) | reopened(place, options.tenants) | examined(place)
-    found["doctor_share"] = found["doctor_s"] / found["filled_s"]
+    episode = 1000 * found["filled_s"] / (options.tenants * EPISODES)
+    found |= {"warm_share": found["warm_ms"] / episode, "let_go_share": found["let_go_ms"] / episode}
+    found |= {"close_share": found["close_s"] / found["filled_s"], "doctor_share": found["doctor_s"] / found["filled_s"]}
     found["exceeded"] = {name: found[name] for name, most in BOUNDS.items() if found[name] > most}
     print(json.dumps(found))  # noqa: T201
     return 1 if found["exceeded"] or found["doctor_wrong"] else 0

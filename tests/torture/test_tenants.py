@@ -40,6 +40,6 @@ def test_ten_thousand_tenants_stay_within_their_bounds(place: tuple[str, str]):
 @pytest.mark.timeout(300)
 def test_three_hundred_tenants_keep_what_they_learned_in_the_same_bounds(place: tuple[str, str]):
     found = _measured(300, place)
-    slow = {"warm_ms", "let_go_ms", "close_s", "doctor_share"}  # on a busy machine
+    slow = {"warm_share", "let_go_share", "close_share", "doctor_share"}  # where so few tenants are measured
     assert set(found["exceeded"]) <= slow, found  # type: ignore[call-overload]
     assert not found["doctor_wrong"], found
