@@ -74,7 +74,7 @@ def recall(
             heads=[row[1] for row in found],
             vectors=index.vectors(keys),
             groups=np.array([row[2] for row in found], np.int64),
-            alike=ledger.alike(namespace, keys, metadata) if metadata else None,
+            alike=ledger.cases.alike(keys, namespace, metadata) if metadata else None,
         ),
         similarity=similarity,
         ids=tuple(row[3] for row in found),

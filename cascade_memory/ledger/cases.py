@@ -19,7 +19,7 @@ from cascade_memory.domain.validation import GREATEST
 from cascade_memory.ledger import action_log, case_states, numbering, room, running
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.events import OBSERVERS
-from cascade_memory.ledger.filters import ADDITIONS, CASES, keep_fields
+from cascade_memory.ledger.filters import ADDITIONS, CASES, keep_fields, shares_of
 from cascade_memory.ledger.rows import (
     KEYS,
     SET_VECTOR,
@@ -218,11 +218,6 @@ def stored(connection: Connection, case_id: str, namespace: int) -> Case | None:
     return next(iter(usable(rows, _case)), None)
 
 
-def _all_differ(new: Sequence[NewCase]) -> bool:
-    """Say whether no two new cases have the same query and solution: then storing one makes no other one a known pair."""
-    return len({(case.namespace, case.pair_key) for case in new}) == len(new)
-
-
 class SQLCases:
     """Adds and evicts cases, and reads them completely."""
 
@@ -236,7 +231,8 @@ class SQLCases:
         """
         with self._connections.write(durable=True, brings_vectors=True) as connection:
             numbering.check(connection, *{case.namespace for case in new})
-            known = [known_of(connection, case) for case in new] if _all_differ(new) else [None] * len(new)
+            differ = len({(case.namespace, case.pair_key) for case in new}) == len(new)  # storing one makes no other one known
+            known = [known_of(connection, case) for case in new] if differ else [None] * len(new)
             run = running.now(connection)
             ids = [insert(connection, case, known=its, run=run)[1] for case, its in zip(new, known, strict=True)]
             if new:
@@ -297,6 +293,12 @@ class SQLCases:
         with self._connections.read() as connection:
             rows = fetched_for(connection, f"{_JOINED} WHERE cases.key IN ({KEYS})", keys)
         return {case.key: case for case in usable(rows, _case)}
+
+    def alike(self, keys: NDArray[np.int64], namespace: int, metadata: Mapping[str, Any]) -> NDArray[np.float32]:
+        """Return for each case of a namespace which share of the metadata of a recall it has as well."""
+        with self._connections.read() as connection:
+            shares = shares_of(connection, namespace, keys.tolist(), metadata)
+        return np.array([shares.get(key, 0.0) for key in keys.tolist()], np.float32)
 
     def by_id(self, ids: Sequence[str], namespace: int) -> list[Case]:
         """Return complete cases of a namespace by id; deleted and unreadable ones are missing."""
@@ -393,7 +395,6 @@ def _case(row: Sequence[Any]) -> Case:
 
 
 def _metadata(text: str) -> dict[str, Any]:
-    found = json.loads(text)
-    if not isinstance(found, dict):
-        raise TypeError("the metadata are not a JSON object")
-    return cast("dict[str, Any]", found)
+    if isinstance(found := json.loads(text), dict):
+        return cast("dict[str, Any]", found)
+    raise TypeError("the metadata are not a JSON object")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import time
 from collections.abc import Mapping
@@ -25,7 +24,7 @@ from cascade_memory.ledger.database import Database
 from cascade_memory.ledger.episodes import SQLEpisodes
 from cascade_memory.ledger.expiry import SQLExpiry
 from cascade_memory.ledger.facts import fact
-from cascade_memory.ledger.filters import compile_where, values_in
+from cascade_memory.ledger.filters import compile_where
 from cascade_memory.ledger.forgetting import SQLForgetting
 from cascade_memory.ledger.insight import SQLInsight
 from cascade_memory.ledger.lessons import SQLLessons
@@ -38,7 +37,6 @@ from cascade_memory.ledger.viewing import SQLViewing
 from cascade_memory.ledger.warnings import SQLWarnings
 from cascade_memory.ports.pair_encoder import Candidates
 
-_COMPARED = 16  # values of a recall's metadata, with those of each candidate
 _TEXT_CHARS = 2_000  # characters of a query that are used for comparing words
 _SCANNED = (int, int, str, str, bytes)  # the types of the columns that scan reads; an edited row may hold anything
 
@@ -201,22 +199,6 @@ class Ledger(Recalling, Settling):
             if type(text) is str and type(head) is str and type(group) is int and type(case_id) is str:
                 found[key] = (text, head, group, case_id, author)
         return found
-
-    def alike(self, namespace: int, keys: NDArray[np.int64], metadata: Mapping[str, Any]) -> NDArray[np.float32]:
-        """Return for each of these cases which share of the metadata it has as well; each item of a list is one value.
-
-        Only the first values are compared, so that a recall takes no longer because it brings many.
-        """
-        asked = list(itertools.islice(values_in(metadata), _COMPARED))
-        names, values = {name for name, _ in asked}, [value for _, value in asked]
-        # The lists lead to single rows of the index. The pairs leave out another field that has the same value.
-        query = f"""SELECT cases_key, count(*) FROM field WHERE cases_key IN ({KEYS}) AND namespace = ?
-                    AND name IN ({",".join("?" * len(names))}) AND value IN ({",".join("?" * len(values))})
-                    AND ({" OR ".join(["(name = ? AND value = ?)"] * len(asked))}) GROUP BY cases_key"""
-        pairs = itertools.chain.from_iterable(asked)
-        with self.connections.read() as connection:
-            having = dict(fetched_for(connection, query, keys.tolist(), namespace, *names, *values, *pairs))
-        return np.array([having.get(key, 0) / len(asked) for key in keys.tolist()], np.float32)
 
 
 class SQLFacts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -10,12 +11,14 @@ from cascade_memory.domain.quoting import quoted
 from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.filter_limits import plain_filter, plain_value
+from cascade_memory.ledger.rows import KEYS, fetched_for
 
 Where: TypeAlias = "Mapping[str, Any]"
 _COMPARE = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 # PostgreSQL joins what must all hold, and takes minutes to plan hundreds of joins. So it joins the first conditions, and the
 # others are asked of each row that is left. What is denied, or one of several choices, it never joins.
 _JOINED = 4
+_COMPARED = 16  # values of a recall's metadata, with those of each candidate
 
 
 def encode_value(value: object) -> str | int | float | bytes:
@@ -84,6 +87,22 @@ def values_in(metadata: Mapping[str, Any]) -> Iterator[tuple[str, FieldValue]]:
     for name, value in metadata.items():
         for one in cast("list[object]", value) if isinstance(value, list) else [value]:
             yield name, FieldValue(encode_value(one))
+
+
+def shares_of(connection: Connection, namespace: int, cases: Sequence[int], metadata: Mapping[str, Any]) -> dict[int, float]:
+    """Return which share of some metadata each case has as well, if it has any; each item of a list is one value.
+
+    Only the first values are compared, so that a recall takes no longer because it brings many.
+    """
+    asked = list(itertools.islice(values_in(metadata), _COMPARED))
+    names, values = {name for name, _ in asked}, [value for _, value in asked]
+    # The lists lead to single rows of the index. The pairs leave out another field that has the same value.
+    query = f"""SELECT cases_key, count(*) FROM field WHERE cases_key IN ({KEYS}) AND namespace = ?
+                AND name IN ({",".join("?" * len(names))}) AND value IN ({",".join("?" * len(values))})
+                AND ({" OR ".join(["(name = ? AND value = ?)"] * len(asked))}) GROUP BY cases_key"""
+    pairs = itertools.chain.from_iterable(asked)
+    rows = fetched_for(connection, query, cases, namespace, *names, *values, *pairs)
+    return {key: count / len(asked) for key, count in rows}
 
 
 def kept_fields(connection: Connection, of: Filtered, ref: int) -> dict[str, Any]:

@@ -28,6 +28,9 @@ class LedgerCasesContract(LedgerMaterial):
         assert ledger.cases.by_id([case_id, "nobody"], 1) == [case]
         assert ledger.cases.by_id([case_id], 2) == []
         assert ledger.cases.keys_of([case_id, "nobody"]) == [key]
+        for steps, share in ((3, 1.0), (4, 0.5)):
+            asked = {"tool": "search", "steps": steps}
+            assert ledger.cases.alike(np.array([key, 10_000]), 1, asked).tolist() == [share, 0.0]
 
     def test_the_same_pair_is_counted_not_stored_twice(self) -> None:
         """If the same query and solution are added again, ``copies`` counts them, and no second case is stored.

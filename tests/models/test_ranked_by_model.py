@@ -33,7 +33,7 @@ def alike(memory: CascadeMemory, metadata: dict[str, Any]) -> dict[str, float]:
     """Return which share of the metadata each case has, by its solution."""
     ledger = engine_of(memory).parts.ledger
     keys = ledger.cases.keys_of([case.id for case in memory.cases.all()])
-    shares = ledger.alike(engine_of(memory).namespace_id("default"), np.array(keys, np.int64), metadata)
+    shares = ledger.cases.alike(np.array(keys, np.int64), engine_of(memory).namespace_id("default"), metadata)
     stored = ledger.cases.by_key(keys)
     return {str(stored[key].solution): share for key, share in zip(keys, shares.tolist(), strict=True)}
 

@@ -24,6 +24,6 @@ def test_models_are_stamped_and_counted(new_database: Callable[[], str]):
         engine = engine_of(memory)
         keys = np.array(engine.parts.ledger.cases.keys_of([one.id for one in memory.cases.all()]), np.int64)
         for metadata, share in (({"model": "small"}, 1.0), ({"model": "small", "floor": True}, 0.5), ({"floor": "small"}, 0.0)):
-            assert engine.parts.ledger.alike(engine.namespace_id("default"), keys, metadata).tolist() == [share]
+            assert engine.parts.ledger.cases.alike(keys, engine.namespace_id("default"), metadata).tolist() == [share]
         assert memory.recall("heat some mug", metadata={"model": "small"}).error is None
         assert "by model    small: 1 episode" in str(memory.report())

@@ -30,8 +30,8 @@ from cascade_memory import CascadeMemory
 
 CASES = EPISODES = 5
 QUESTION = "which answer is right for topic 1?"
-# The bounds, for 10,000 tenants. A share is one of the time that an episode, or all of them, took in the same run: seconds would
-# say how fast the machine is, and what else it does.
+# The bounds, for 10,000 tenants. A share is one of the time that an episode, or all of them, took in the same run: seconds
+# would say how fast the machine is, and what else it does.
 BOUNDS = {
     "peak_mib": 450,  # 350, and 60 more where Chroma is far behind, as on a busy machine
     "descriptors": 150,
