@@ -229,7 +229,14 @@ def test_a_check_that_fails_each_time_is_made_once_an_hour(
 @pytest.mark.slow
 def test_it_follows_a_file_and_ends_with_ctrl_c(folder: Path, file: Path):
     command = [sys.executable, "-m", "cascade_memory", "collect", "otlp", str(file), "--path", str(folder), "--every", "1"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell that starts the tests in the background lets them ignore interrupts, and each process that they start.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no thread is between fork and exec
+    ) as running:
         assert running.stdout is not None
         for line in running.stdout:
             if "2 episodes rewarded" in line:
