@@ -235,7 +235,7 @@ def test_it_follows_a_file_and_ends_with_ctrl_c(folder: Path, file: Path):
         stderr=subprocess.PIPE,
         text=True,
         # A shell that starts the tests in the background lets them ignore interrupts, and each process that they start.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no thread is between fork and exec
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as running:
         assert running.stdout is not None
         for line in running.stdout:
