@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from opentelemetry import metrics, trace
-from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, Status, StatusCode
+from opentelemetry.trace import Span, SpanContext, SpanKind, Status, StatusCode
 
 from cascade_memory.domain.cost import STEPS
 from cascade_memory.domain.recall import Recall
@@ -50,12 +50,6 @@ class Emitter:
         self._duration = meter.create_histogram(
             DURATION, "s", "How long an operation took.", explicit_bucket_boundaries_advisory=_SECONDS
         )
-        self._step = meter.create_histogram(
-            "cascade_memory.recall.step.duration",
-            "s",
-            "How long a step of a recall took.",
-            explicit_bucket_boundaries_advisory=_SECONDS,
-        )
         self._recalls = meter.create_counter("cascade_memory.recalls", "{recall}", "Recalls, by what they led to.")
         self._rewards = meter.create_counter("cascade_memory.rewards", "{reward}", "Rewards, by their source.")
         self._spans: OrderedDict[str, SpanContext] = OrderedDict()  # of recalls, by episode
@@ -73,11 +67,6 @@ class Emitter:
                 span.set_attributes({QUERY: found.query, RECORDS: _records(found)})
         self._ended(span, "search_memory", began, failed)
         self._recalls.add(1, {"cascade_memory.result": _result(found, failed), "cascade_memory.search": asked.search})
-        spent = found.spent
-        for step in STEPS if spent is not None else ():
-            seconds = getattr(spent, step)
-            if not math.isnan(seconds):
-                self._step.record(seconds, {"cascade_memory.step": step})
 
     def reward(self, began: int, asked: Judgement, found: Settled) -> None:
         """Emit how an episode ended, with the event of an evaluation's result; it names the span of the recall if known."""
@@ -134,7 +123,7 @@ class Emitter:
         if failed is not None:
             span.set_status(Status(StatusCode.ERROR, failed))
         span.end(now)
-        context = trace.set_span_in_context(NonRecordingSpan(span.get_span_context()))  # for exemplars
+        context = trace.set_span_in_context(span)  # for exemplars
         attributes = {OPERATION: verb} if failed is None else {OPERATION: verb, ERROR: failed}
         self._duration.record((now - began) / 1e9, attributes, context)
 
@@ -149,6 +138,9 @@ class Emitter:
 
 def _of_recall(asked: RecallRequest, found: Recall) -> Mapping[str, Any]:
     attributes: dict[str, Any] = {"cascade_memory.search": asked.search}
+    for step in STEPS if found.spent is not None else ():
+        if not math.isnan(seconds := getattr(found.spent, step)):
+            attributes[f"cascade_memory.step.{step}"] = seconds  # a metric for each would take as long as all the rest
     if asked.thread_id is not None:
         attributes[CONVERSATION] = asked.thread_id
     if asked.search:
