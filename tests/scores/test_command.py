@@ -238,15 +238,14 @@ def test_it_follows_a_file_and_ends_with_ctrl_c(folder: Path, file: Path):
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as running:
         assert running.stdout is not None
+        is_over = False
         for line in running.stdout:
             if "2 episodes rewarded" in line:
                 with file.open("a") as lines:
                     lines.write(json.dumps(logs(record(2))) + "\n")
-            if "1 episode rewarded" in line:
-                break
-        while running.poll() is None:  # again and again: Python drops an interrupt that comes inside a finalizer
-            os.kill(running.pid, signal.SIGINT)
-            time.sleep(0.5)
+            is_over |= "1 episode rewarded" in line
+            if is_over:  # again with each further line: Python drops an interrupt that comes inside a finalizer
+                os.kill(running.pid, signal.SIGINT)
         assert running.stderr is not None
         assert running.stderr.read() == "cascade-memory collect otlp: stopped\n"
     assert running.returncode == 0
