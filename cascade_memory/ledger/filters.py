@@ -97,9 +97,9 @@ def shares_of(connection: Connection, namespace: int, cases: Sequence[int], meta
     asked = list(itertools.islice(values_in(metadata), _COMPARED))
     names, values = {name for name, _ in asked}, [value for _, value in asked]
     # The lists lead to single rows of the index. The pairs leave out another field that has the same value.
-    query = f"""SELECT cases_key, count(*) FROM field WHERE cases_key IN ({KEYS}) AND namespace = ?
+    query = f"""SELECT {CASES.ref}, count(*) FROM {CASES.fields} WHERE {CASES.ref} IN ({KEYS}) AND namespace = ?
                 AND name IN ({",".join("?" * len(names))}) AND value IN ({",".join("?" * len(values))})
-                AND ({" OR ".join(["(name = ? AND value = ?)"] * len(asked))}) GROUP BY cases_key"""
+                AND ({" OR ".join(["(name = ? AND value = ?)"] * len(asked))}) GROUP BY {CASES.ref}"""
     pairs = itertools.chain.from_iterable(asked)
     rows = fetched_for(connection, query, cases, namespace, *names, *values, *pairs)
     return {key: count / len(asked) for key, count in rows}
