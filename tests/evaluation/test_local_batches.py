@@ -93,13 +93,30 @@ def test_a_beginning_that_all_share_is_read_once(folder: str, monkeypatch: pytes
 def test_the_last_positions_of_a_batch_lie_together(folder: str):
     """Else PyTorch copies the weights of the vocabulary for each prompt: 4 GB in a batch of 15 of a model of half a billion."""
     model, lm = LocalBatches(folder, most=4), load_causal_lm(folder)
-    seen: list[tuple[int, bool]] = []
+    seen: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
     head = lm.model.get_output_embeddings()
-    hook = head.register_forward_pre_hook(lambda _, given: seen.append((len(given[0]), given[0].is_contiguous())))
+    hook = head.register_forward_pre_hook(lambda _, given: seen.append((given[0].shape, given[0].stride())))
     together(model, [prompt(number, 5) for number in range(6)])
+    together(model, [prompt(7, 5)])  # of one text, the last position counts as contiguous, but its stride is the whole text's
     hook.remove()
-    assert max(rows for rows, _ in seen) > 1
-    assert all(lies_together for _, lies_together in seen)
+    assert {rows > 1 for (rows, *_), _ in seen} == {True, False}
+    assert all(stride == (positions * width, width, 1) for (_, positions, width), stride in seen)
+
+
+def test_a_batch_is_split_where_that_saves_padding(folder: str, monkeypatch: pytest.MonkeyPatch):
+    model, lm = LocalBatches(folder, most=4), load_causal_lm(folder)
+    prompts = [prompt(number, 300 if number > 9 else 4, SPOKEN[number]) for number in range(12)]
+    wanted = [alone(lm, one, 4) for one in prompts]
+    seen: list[int] = []
+    plain = lm.model.forward
+
+    def counted(*args: Any, **options: Any) -> Any:
+        seen.append(options["input_ids"].numel())
+        return plain(*args, **options)
+
+    monkeypatch.setattr(lm.model, "forward", counted)
+    assert together(model, prompts) == wanted
+    assert sum(seen) < 2_000, "the ten short prompts were read without 300 words of padding"
 
 
 def test_what_is_too_long_is_refused_alone(folder: str):

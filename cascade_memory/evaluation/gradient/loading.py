@@ -88,9 +88,13 @@ def load_causal_lm(name: str, *, halved: bool = False) -> CausalLM:
 
 
 def _in_one_piece(head: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Make the input of the output layer contiguous in memory; otherwise PyTorch copies the weights for each text."""
+    """Copy the input of the output layer; if it is a part of another tensor, PyTorch copies the weights for each text.
+
+    ``contiguous`` is not enough: with one text, the last position of it counts as contiguous although its strides are those of
+    the whole text.
+    """
     del head
-    return (given[0].contiguous(), *given[1:])
+    return (given[0].new_empty(given[0].shape).copy_(given[0]), *given[1:])
 
 
 def _dtype_option() -> str:

@@ -18,6 +18,7 @@ from cascade_memory.evaluation.model.chat import Message, Note, PromptTooLong, R
 
 _WAIT = 0.05  # seconds that a batch waits for one more prompt
 _SHARED = 48  # a beginning that all prompts of a batch share is read once if it has as many tokens
+_PADDED = 1_024  # tokens of padding that cost more than the steps of one more batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +91,26 @@ class LocalBatches:
         stopped = False
         while not stopped:
             batch, stopped = self._collected()
-            try:
-                for asked, answer in zip(batch, self._answers([one.tokens for one in batch]), strict=True):
-                    asked.answer.set_result(answer)
-            except Exception as error:  # noqa: BLE001 - those who wait have to know, whatever it was
-                for asked in batch:
-                    if not asked.answer.done():
-                        asked.answer.set_exception(ModelUnavailable(f"{self.name} failed: {type(error).__name__}: {error}"))
+            if batch:
+                self._answer_batch(batch)
         while True:  # whoever asks after the end
             late = self._waiting.get()
             if late is not None:
                 late.answer.set_exception(ModelUnavailable(f"{self.name} was closed"))
+
+    def _answer_batch(self, batch: list[_Asked]) -> None:
+        try:
+            import torch
+
+            with torch.inference_mode():
+                self._read_beginning([asked.tokens for asked in batch])
+                for part in _of_like_length(batch):
+                    for asked, answer in zip(part, self._decoded([one.tokens for one in part]), strict=True):
+                        asked.answer.set_result(answer)
+        except Exception as error:  # noqa: BLE001 - those who wait have to know, whatever it was
+            for asked in batch:
+                if not asked.answer.done():
+                    asked.answer.set_exception(ModelUnavailable(f"{self.name} failed: {type(error).__name__}: {error}"))
 
     def _collected(self) -> tuple[list[_Asked], bool]:
         """Wait for a prompt, and for more until none comes for a moment; return them, and whether this object was closed."""
@@ -115,15 +125,6 @@ class LocalBatches:
                 return batch, True
             batch.append(more)
         return batch, not batch
-
-    def _answers(self, prompts: list[list[int]]) -> list[list[int]]:
-        if not prompts:
-            return []
-        import torch
-
-        with torch.inference_mode():
-            self._read_beginning(prompts)
-            return self._decoded(prompts)
 
     def _read_beginning(self, prompts: list[list[int]]) -> None:
         """Let the model read the beginning that these prompts share, unless it is cached, or too short to be worth it."""
@@ -186,3 +187,14 @@ class LocalBatches:
         ids = ids if isinstance(ids, torch.Tensor) else torch.tensor(ids, device=lm.device)
         options = {"logits_to_keep": 1} if lm.keeps_logits else {}
         return lm.model(input_ids=ids, attention_mask=mask, position_ids=at, use_cache=True, **{lm.cache: cache}, **options)
+
+
+def _of_like_length(batch: list[_Asked]) -> list[list[_Asked]]:
+    """Split a batch where that saves much padding: in a batch, each prompt takes as long to read as the longest one."""
+    ordered = sorted(batch, key=lambda asked: len(asked.tokens))
+    longest = len(ordered[-1].tokens)
+    saved = [place * (longest - len(ordered[place - 1].tokens)) for place in range(1, len(ordered))]
+    if max(saved, default=0) <= _PADDED:
+        return [ordered]
+    cut = saved.index(max(saved)) + 1
+    return [*_of_like_length(ordered[:cut]), *_of_like_length(ordered[cut:])]
