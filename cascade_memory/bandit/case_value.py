@@ -61,6 +61,7 @@ class CaseValue:
     MISFIT_STRENGTH = 8.0  # that guess counts as much as this many episodes
     TEMPER = 3.0  # the rates are drawn as if there were this many times as much evidence
     FIT_TEMPER = 2.0  # the same for q
+    BENEFIT = 10  # draws of s1 and s0: a case gets the benefit of the doubt, and is hidden only if all of them are against it
     REFIT_EVERY = 8
     EXPLORE_FROM = 16  # episodes; before that the expectation decides, so that a new memory is predictable
     DRAWS = 128  # draws from which a probability is estimated
@@ -148,10 +149,10 @@ class CaseValue:
         spread = float(np.sqrt(context @ beliefs.covariance @ context / self.FIT_TEMPER))
         fit = sigmoid(np.asarray(context @ beliefs.weights + spread * rng.standard_normal(n)))
         b, s1, s0 = (
-            rng.beta(*np.maximum(belief * self.TEMPER, 1e-3), size=n)
+            rng.beta(*np.maximum(belief * self.TEMPER, 1e-3), size=(self.BENEFIT, n))
             for belief in (beliefs.alone, beliefs.fitting, beliefs.unfitting)
         )
-        return np.asarray(fit * s1 + (1 - fit) * s0 >= b)
+        return (fit * s1 + (1 - fit) * s0 >= b[0]).any(axis=0)
 
     def how_many(self, k: int, rng: np.random.Generator) -> int:
         """Choose how many cases to show, at most k: all k until 16 episodes are recorded."""

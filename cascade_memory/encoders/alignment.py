@@ -1,4 +1,4 @@
-"""Measures on the stored cases, before any reward, what decides: the first or last paragraph, or the form of a task."""
+"""Measures on the stored cases, before any reward, what decides: the first or last paragraph, or the form of the solution."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.encoders.expected_form import ExpectedForm
 from cascade_memory.encoders.lexical import Rarity, Terms, word_terms
 from cascade_memory.ports.pair_encoder import Candidates
 
@@ -19,7 +20,7 @@ _CLOSELY = 1_024  # cases; after them only one case in _EARLIER is compared, sin
 # For the form, all of the first _ALL cases are compared, then one in four, and after _MANY one in 256.
 _ALL, _MANY = 40, 256
 _LEAST = 24  # solutions without which the form never counts: few may be two kinds of cases, which prove nothing
-_SURE = 2.0  # standard errors that are subtracted
+_SURE = 2.0  # standard errors below which a coefficient counts as zero; one that is larger is shrunk by their square
 _RIDGE = 1e-3  # keeps the equations solvable where all texts are alike
 _TOPIC, _FORM, _WORDS, _SOLUTION = range(4)
 
@@ -183,11 +184,11 @@ class _EarlierCase:
 class Form:
     """How much the form of a task says about the form of its solution, beyond what its topic says.
 
-    The form of a text are the words in it that are common among all stored texts: "ordered by", "skipping the first two". The
-    topic are the other words. A new case is compared with those of the sixteen before it that have another solution (after 40
-    cases only every fourth is, and after 256 every 256th). The likeness of their solutions' forms is regressed on the cosine of
-    the tasks, the likeness of their forms, and their rare words. The weight is the coefficient of the form, minus two standard
-    errors, divided by the largest coefficient: near 1 where the form decides, and 0 where the topic does. A solution that
+    ``expected`` predicts the form of a task's solution. A new case is compared with those of the sixteen before it that have
+    another solution (after 40 cases only every fourth is, and after 256 every 256th). The likeness of their solutions' forms is
+    regressed on the cosine of the tasks, on how far the earlier solution has the predicted form, and on the rare words of the
+    tasks. The weight is the coefficient of the form, less what chance adds to it, divided by the largest coefficient: near 1
+    where the form decides, and 0 where the topic does or where the coefficient is below two standard errors. A solution that
     recurs counts once, so labels say next to nothing.
 
     >>> Form().weight
@@ -195,7 +196,8 @@ class Form:
     """
 
     def __init__(self) -> None:
-        self.solutions = Rarity(word_terms)
+        self.expected = ExpectedForm()
+        self.tasks, self.solutions = Rarity(word_terms), Rarity(word_terms)
         self._earlier: deque[_EarlierCase] = deque(maxlen=_EARLIER)
         self._waiting: list[_EarlierCase] = []  # the first cases, until there are enough to say something
         self._cases = 0
@@ -203,31 +205,36 @@ class Form:
         self._compared = _Correlations()  # of topics, forms, rare words, forms of solutions
         self.weight = 0.0
 
-    def retain(self, cases: Candidates, words: Rarity) -> None:
-        """Compare new cases with earlier ones, and compute the weight again; ``words`` has counted the words of all tasks."""
+    def retain(self, cases: Candidates) -> None:
+        """Compare new cases with earlier ones, and compute the weight again."""
         pairs, first, last = self._compared.pairs, self._cases + 1, self._cases + len(cases.texts)
         self._cases = last
         chosen = [n - first for n in range(first, last + 1) if n <= _ALL or not n % (4 if n <= _MANY else 256)]
-        if chosen:
-            self.solutions.add([cases.heads[place] for place in chosen])
-        for place in chosen:
+        for place in chosen:  # one after the other, so that cases that are read together say what they said one by one
             # A copy of the vector: a part of the array would keep all of it in memory.
-            group, vector = int(cases.groups[place]), cases.vectors[place].copy()
-            self._waiting.append(_EarlierCase(cases.texts[place][:TEXT_CHARS], cases.heads[place], group, vector))
-        if pairs or len(self._waiting) >= _LEAST:
-            for case in self._waiting:
-                self._compare(case, [other for other in self._earlier if other.group != case.group], words)
-                self._earlier.append(case)
-            self._waiting = []
+            text, head, vector = cases.texts[place][:TEXT_CHARS], cases.heads[place], cases.vectors[place].copy()
+            self.solutions.add([head])
+            self.tasks.add([text])
+            self.expected.add([text], [head])
+            self._waiting.append(_EarlierCase(text, head, int(cases.groups[place]), vector))
+            if self._compared.pairs or len(self._waiting) >= _LEAST:
+                self._compare_waiting()
         if self._compared.pairs > pairs and len(self._solutions) >= _LEAST:
             self.weight = self._weight()
 
-    def _compare(self, case: _EarlierCase, others: list[_EarlierCase], words: Rarity) -> None:
+    def _compare_waiting(self) -> None:
+        for case in self._waiting:
+            self._compare(case, [other for other in self._earlier if other.group != case.group])
+            self._earlier.append(case)
+        self._waiting = []
+
+    def _compare(self, case: _EarlierCase, others: list[_EarlierCase]) -> None:
         if not others:
             return
-        rare, form = words.rare_and_common(case.text, [other.text for other in others])
+        texts, solutions = [other.text for other in others], [other.solution for other in others]
+        rare, form = self.tasks.shared(case.text, texts), self.expected.likeness(case.text, texts, solutions)
         topic = np.array([other.vector @ case.vector for other in others])
-        _, solution = self.solutions.rare_and_common(case.solution, [other.solution for other in others])
+        _, solution = self.solutions.rare_and_common(case.solution, solutions)
         likeness = np.stack([topic, form, rare, solution]).astype(np.float64)
         self._compared.add(likeness)
         self._solutions.add(case.group)
@@ -238,5 +245,7 @@ class Form:
             correlation[:_SOLUTION, :_SOLUTION] + _RIDGE * np.eye(_SOLUTION), correlation[:_SOLUTION, _SOLUTION]
         )
         # Pairs share their cases, and cases share their solutions, so only different solutions count as independent.
-        surely = min(says[_FORM], 1.0) - _SURE / np.sqrt(len(self._solutions))
-        return float(np.clip(surely / max(says.max(), 1e-9), 0.0, 1.0))
+        form, doubt = min(float(says[_FORM]), 1.0), _SURE / np.sqrt(len(self._solutions))
+        if form <= doubt:
+            return 0.0
+        return float(min(form * (1.0 - (doubt / form) ** 2) / says.max(), 1.0))

@@ -51,16 +51,34 @@ def word_terms(texts: Sequence[str]) -> Terms:
     >>> owners.tolist()
     [0, 0, 1, 1]
     """
+    return _unique(*_words(texts))
+
+
+def phrase_terms(texts: Sequence[str]) -> Terms:
+    """Return each hashed word, and each pair of adjacent words, as two arrays (which text, which bucket).
+
+    >>> owners, buckets = phrase_terms(["by size", "size by"])
+    >>> owners.tolist(), len(set(buckets.tolist()))
+    ([0, 0, 0, 1, 1, 1], 4)
+    """
+    owners, words = _words(texts)
+    together = owners[:-1] == owners[1:]
+    pairs = (words[:-1] * np.uint32(31) + words[1:])[together]
+    return _unique(np.concatenate([owners, owners[:-1][together]]), np.concatenate([words, pairs]))
+
+
+def _words(texts: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.uint32]]:
+    """Return for each word the text that it is in, and its code."""
     data, owners = _bytes(texts)
     is_word = _IS_WORD.take(data)
     starts = np.flatnonzero(is_word[1:] > is_word[:-1]) + 1  # the first byte is a blank
     if not len(starts):
-        return _NOTHING
+        return np.zeros(0, np.int32), np.zeros(0, np.uint32)
     start = np.zeros(len(data), np.int64)  # where the word of each byte begins
     start[starts] = starts
     positions = np.arange(len(data)) - np.maximum.accumulate(start, out=start)
     values = (data + np.uint32(1)) * _POWERS.take(positions, mode="clip") * is_word
-    return _unique(owners[starts], np.add.reduceat(values, starts, dtype=np.uint32))
+    return owners[starts], np.add.reduceat(values, starts, dtype=np.uint32)
 
 
 def _bytes(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
@@ -202,6 +220,21 @@ class Rarity:
     def common_to(self, text: str, owners: NDArray[np.int32], buckets: NDArray[np.int32], n: int) -> NDArray[np.float32]:
         """Return the second part of ``rare_and_common`` for n texts whose terms are known, as ``add`` returned them."""
         return self._cosines(self._terms([text])[1], owners, buckets, n, common=True)
+
+    def common_rows(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return a unit row for each text, with a column for each term that any of them has; common terms weigh more.
+
+        >>> rarity = Rarity(word_terms)
+        >>> _ = rarity.add(["list cups by size", "list lamps by size"])
+        >>> rarity.common_rows(["list desks by size", "list roads by size", "desks"]).shape
+        (3, 5)
+        """
+        owners, buckets = self._terms(texts)
+        columns, places = np.unique(buckets, return_inverse=True)
+        counts = self._tally.of(columns)
+        rows = np.zeros((len(texts), len(columns)), np.float32)
+        rows[owners, places] = (counts / (counts + max(_COMMON * self.texts, 1e-9)))[places]
+        return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
 
     def _cosines(
         self, query: NDArray[np.int32], owners: NDArray[np.int32], buckets: NDArray[np.int32], n: int, *, common: bool = False

@@ -26,17 +26,17 @@ class LightEncoder:
 
     The signals are: the cosine; the distance to the cluster of its solution; shared words; shared letter sequences; words that
     the query shares with the stored *solution*; if the query has several paragraphs, shared letter sequences of the first
-    paragraphs and of the last paragraphs; the form, that is shared words that are common among the cases; and the share of the
-    recall's metadata that the case has as well. Each signal is standardised over the candidates, so that no scale has to be
-    learned. Those of the paragraphs and the form are multiplied by a weight: how far stored cases with similar paragraphs, or
-    of a similar form, have similar solutions.
+    paragraphs and of the last paragraphs; the form, that is how far the *solution* has the form that the query calls for
+    (``ExpectedForm``); and the share of the recall's metadata that the case has as well. Each signal is standardised over the
+    candidates, so that no scale has to be learned. Those of the paragraphs and the form are multiplied by a weight: how far
+    stored cases with similar paragraphs, or of a similar form, have similar solutions.
 
     A changed signal is detected by its values on fixed examples (``meaning.py``), unless ``meanings`` declares its
     meaning. Declare it for a signal that depends on more than the query and the candidates, or for a built-in one whose meaning
     you changed.
     """
 
-    identity = "light-5"
+    identity = "light-6"
     features = FEATURES
     meanings: Mapping[str, str] = {}  # signal -> version of its meaning, which you change by hand
 
@@ -60,7 +60,7 @@ class LightEncoder:
             self.letters.add(texts)
         self.clusters.retain(cases.keys, cases.groups, cases.vectors)
         self.alignment.retain(cases, self.letters)
-        self.form.retain(cases, self.words)
+        self.form.retain(cases)
         self.further = functools.partial(_of_the_form, self._forms, self.words) if self.form.weight else None
 
     def encode(self, query: Query, candidates: Candidates, similarity: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -74,8 +74,8 @@ class LightEncoder:
     def signals(self, query: Query, candidates: Candidates, similarity: NDArray[np.float32]) -> dict[str, NDArray[np.float32]]:
         """Return each signal of each candidate, on a scale of its own."""
         beginning, texts = query.text[:TEXT_CHARS], [text[:TEXT_CHARS] for text in candidates.texts]
-        words, form = self.words.rare_and_common(beginning, [*texts, *candidates.heads])
-        n = len(texts)
+        words, n = self.words.shared(beginning, [*texts, *candidates.heads]), len(texts)
+        form = self.form.expected.likeness(beginning, texts, candidates.heads) if self.form.weight else np.zeros(n, np.float32)
         opening, closing = self._of_ends(query.text, candidates.texts)
         return {
             "similarity": similarity,
@@ -85,7 +85,7 @@ class LightEncoder:
             "solution words": words[n:],
             "opening": opening,
             "closing": closing,
-            FORM: form[:n],
+            FORM: form,
             METADATA: np.zeros(n, np.float32) if candidates.alike is None else candidates.alike,
         }
 

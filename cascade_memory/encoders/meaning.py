@@ -77,8 +77,8 @@ class Noted(NamedTuple):
 def noted(identity: str) -> Noted:
     """Parse an identity.
 
-    >>> noted("light-5-length [9=1a2b3c]"), noted("light-5").notes
-    (Noted(name='light-5-length', notes={9: '1a2b3c'}), {})
+    >>> noted("light-6-length [9=1a2b3c]"), noted("light-6").notes
+    (Noted(name='light-6-length', notes={9: '1a2b3c'}), {})
     """
     found = _NOTED.fullmatch(identity)
     if found is None:
@@ -95,7 +95,7 @@ def identity_of(encoder: PairEncoder, make: Callable[[int, Lookup], PairEncoder]
     the note is "?". The columns of ``LightEncoder`` itself have no note.
 
     >>> identity_of(LightEncoder(2, lambda keys: np.zeros((len(keys), 2), np.float32)), LightEncoder)
-    'light-5'
+    'light-6'
     """
     if not isinstance(encoder, LightEncoder):
         return encoder.identity

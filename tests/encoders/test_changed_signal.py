@@ -29,7 +29,7 @@ LENGTH = len(FEATURES)  # the place of the added signal
 class Longer(LightEncoder):
     """One signal more: how much longer the candidate's query is."""
 
-    identity = "light-5-length"
+    identity = "light-6-length"
     features = (*FEATURES, "length")
     sign = 1.0
 
@@ -161,19 +161,19 @@ def logged(identity: str, width: int) -> Feedback:
 
 NINE, TEN = [1.0] * 9, [1.0] * 10
 READ = {
-    "of the same encoder": ("light-5", "light-5", 9, NINE),
-    "of an older version": ("light-5", "light-2", 5, [1.0] * 5),  # the policy fills it up
-    "of a newer version": ("light-5", "light-6", 10, NINE),
+    "of the same encoder": ("light-6", "light-6", 9, NINE),
+    "of an older version": ("light-6", "light-2", 5, [1.0] * 5),  # the policy fills it up
+    "of a newer version": ("light-6", "light-7", 10, NINE),
     "before there were notes": ("mine [9=aaaaaa]", "mine", 10, TEN),
     "before there were notes, of another encoder": ("mine [9=aaaaaa]", "light-6", 10, [*NINE, 0.0]),
-    "another built-in meaning": ("light-5 [2=aaaaaa]", "light-5 [2=bbbbbb]", 9, [1.0, 1.0, 0.0, *[1.0] * 6]),
-    "the built-in meaning again": ("light-5", "mine [2=bbbbbb]", 9, [1.0, 1.0, 0.0, *[1.0] * 6]),
+    "another built-in meaning": ("light-6 [2=aaaaaa]", "light-6 [2=bbbbbb]", 9, [1.0, 1.0, 0.0, *[1.0] * 6]),
+    "the built-in meaning again": ("light-6", "mine [2=bbbbbb]", 9, [1.0, 1.0, 0.0, *[1.0] * 6]),
     "another name": ("mine-2 [9=aaaaaa]", "mine-1 [9=aaaaaa]", 10, TEN),
     "not to be tried": ("mine [9=?]", "mine [9=?]", 10, TEN),
     "not to be tried, another name": ("mine-2 [9=?]", "mine-1 [9=?]", 10, [*NINE, 0.0]),
-    "of another kind": ("light-5", "cosine-1", 11, [1.0] * 11),
-    "of nobody knows what": ("light-5", "", 10, TEN),
-    "of a ranker that failed": ("light-5", "mine [9=aaaaaa]", 0, []),
+    "of another kind": ("light-6", "cosine-1", 11, [1.0] * 11),
+    "of nobody knows what": ("light-6", "", 10, TEN),
+    "of a ranker that failed": ("light-6", "mine [9=aaaaaa]", 0, []),
 }
 
 
@@ -208,8 +208,8 @@ def named(encoder: type[LightEncoder], dimension: int = 4) -> str:
 
 
 def test_the_built_in_columns_have_no_note_and_the_embedder_changes_none():
-    assert named(LightEncoder) == "light-5"
-    assert named(Longer).startswith("light-5-length [9=")
+    assert named(LightEncoder) == "light-6"
+    assert named(Longer).startswith("light-6-length [9=")
     assert named(Longer) == named(Longer, dimension=384) == named(InMetres)
     assert named(Shorter) != named(Longer)
 
@@ -232,7 +232,7 @@ def test_the_meaning_of_a_signal_can_be_declared(caplog: pytest.LogCaptureFixtur
             random = np.random.default_rng(next(draws)).random(len(candidates))
             return {**super().signals(query, candidates, similarity), "length": random}
 
-    assert named(Drawn) == "light-5-length [9=?]"
+    assert named(Drawn) == "light-6-length [9=?]"
     assert "the signals 'length' of Drawn have other values each time" in caplog.text
     caplog.clear()
 
@@ -255,7 +255,7 @@ def test_signals_that_fail_on_the_examples_say_so_and_hinder_nothing(caplog: pyt
             known = np.array([self.lengths[key] for key in candidates.keys.tolist()])
             return {**super().signals(query, candidates, similarity), "length": known}
 
-    assert named(Known) == "light-5-length [9=?]"
+    assert named(Known) == "light-6-length [9=?]"
     assert "the signals of Known cannot be computed on examples (KeyError(1))" in caplog.text
 
 
@@ -274,6 +274,6 @@ def test_the_built_in_columns_mean_what_they_meant():
         "solution words": "9a6b71",
         "opening": "2ddddd",
         "closing": "b306b1",
-        "form": "4dd267",
+        "form": "c82f4f",
         "metadata": "505dc6",
     }

@@ -62,7 +62,7 @@ def candidates(pairs: list[tuple[str, str]]) -> Candidates:
 
 
 def weight_of(pairs: list[tuple[str, str]], *, at_once: bool = True) -> float:
-    words, form, every = Rarity(word_terms), Form(), candidates(pairs)
+    form, every = Form(), candidates(pairs)
     for start, stop in [(0, len(pairs))] if at_once else [(i, i + 1) for i in range(len(pairs))]:
         some = Candidates(
             keys=every.keys[start:stop],
@@ -71,8 +71,7 @@ def weight_of(pairs: list[tuple[str, str]], *, at_once: bool = True) -> float:
             vectors=every.vectors[start:stop],
             groups=every.groups[start:stop],
         )
-        words.add(some.texts)
-        form.retain(some, words)
+        form.retain(some)
     return form.weight
 
 
@@ -106,7 +105,7 @@ def test_texts_without_words_and_a_single_case_say_nothing():
 
 def test_one_by_one_is_nearly_the_same_as_all_at_once():
     pairs = [pair[:2] for pair in tasks(48)]
-    assert weight_of(pairs, at_once=False) == pytest.approx(weight_of(pairs), abs=0.25)
+    assert weight_of(pairs, at_once=False) == pytest.approx(weight_of(pairs))
 
 
 def _same_form(memory: CascadeMemory, asked: list[tuple[str, str, int]], form_of: dict[str, int]) -> float:
@@ -159,7 +158,7 @@ def test_cases_of_the_same_form_are_candidates_although_others_are_nearer():
     with CascadeMemory(embedder="hashing", learn="inline", ranking=ranking) as memory:
         memory.add(stored, progress=False)
         encoder = state_of(memory).learner.encoder
-        assert encoder.form.weight > 0.5
+        assert encoder.form.weight > 0.2
         find, encoder.further = encoder.further, None
         assert sorting(memory.recall(asked, k=4).cases) == 0
         encoder.further = find

@@ -19,7 +19,7 @@ from cascade_memory.ports.pair_encoder import Candidates, Query
 class WithLength(LightEncoder):
     """One signal more: how much longer the candidate's query is."""
 
-    identity = "light-5-length"
+    identity = "light-6-length"
     features = (*FEATURES, "length")
 
     def signals(self, query: Query, candidates: Candidates, similarity: np.ndarray) -> dict[str, np.ndarray]:
