@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.encoders.lexical import Rarity, phrase_terms
+from cascade_memory.encoders.lexical import Rarity, word_terms
 
 _RIDGE = 0.1  # how much of a likeness between tasks is taken for chance
 
@@ -30,7 +31,8 @@ class ExpectedForm:
     """
 
     def __init__(self) -> None:
-        self._tasks, self._solutions = Rarity(phrase_terms), Rarity(phrase_terms)
+        phrases = functools.partial(word_terms, pairs=True)
+        self._tasks, self._solutions = Rarity(phrases), Rarity(phrases)
 
     def add(self, tasks: Sequence[str], solutions: Sequence[str]) -> None:
         """Count the words of further tasks and their solutions."""

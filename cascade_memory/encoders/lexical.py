@@ -44,41 +44,33 @@ def letter_terms(texts: Sequence[str]) -> Terms:
     return _unique(owners[:-3][inside], runs[inside])
 
 
-def word_terms(texts: Sequence[str]) -> Terms:
+def word_terms(texts: Sequence[str], *, pairs: bool = False) -> Terms:
     """Return each hashed word that occurs in a text, as two arrays (which text, which bucket).
+
+    With ``pairs``, return each pair of adjacent words as well.
 
     >>> owners, buckets = word_terms(["The cup, the CUP!", "a cup"])
     >>> owners.tolist()
     [0, 0, 1, 1]
-    """
-    return _unique(*_words(texts))
-
-
-def phrase_terms(texts: Sequence[str]) -> Terms:
-    """Return each hashed word, and each pair of adjacent words, as two arrays (which text, which bucket).
-
-    >>> owners, buckets = phrase_terms(["by size", "size by"])
+    >>> owners, buckets = word_terms(["by size", "size by"], pairs=True)
     >>> owners.tolist(), len(set(buckets.tolist()))
     ([0, 0, 0, 1, 1, 1], 4)
     """
-    owners, words = _words(texts)
-    together = owners[:-1] == owners[1:]
-    pairs = (words[:-1] * np.uint32(31) + words[1:])[together]
-    return _unique(np.concatenate([owners, owners[:-1][together]]), np.concatenate([words, pairs]))
-
-
-def _words(texts: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.uint32]]:
-    """Return for each word the text that it is in, and its code."""
     data, owners = _bytes(texts)
     is_word = _IS_WORD.take(data)
     starts = np.flatnonzero(is_word[1:] > is_word[:-1]) + 1  # the first byte is a blank
     if not len(starts):
-        return np.zeros(0, np.int32), np.zeros(0, np.uint32)
+        return _NOTHING
     start = np.zeros(len(data), np.int64)  # where the word of each byte begins
     start[starts] = starts
     positions = np.arange(len(data)) - np.maximum.accumulate(start, out=start)
     values = (data + np.uint32(1)) * _POWERS.take(positions, mode="clip") * is_word
-    return owners[starts], np.add.reduceat(values, starts, dtype=np.uint32)
+    owners, words = owners[starts], np.add.reduceat(values, starts, dtype=np.uint32)
+    if pairs:
+        together = owners[:-1] == owners[1:]
+        words = np.concatenate([words, (words[:-1] * np.uint32(31) + words[1:])[together]])
+        owners = np.concatenate([owners, owners[:-1][together]])
+    return _unique(owners, words)
 
 
 def _bytes(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
