@@ -50,8 +50,9 @@ class CaseValue:
     first guess of one part does not distort the others forever.
 
     Priors: a fitting case mostly helps; an unfitting one does somewhat worse than no case, and how much worse is learned.
-    Thompson sampling decides: it draws the parameters from the beliefs. The draws vary less than the
-    beliefs do (``TEMPER``, ``FIT_TEMPER``), so that it explores less. ``right_to_show`` bounds what cases may cost in all.
+    Thompson sampling decides: it draws the parameters from the beliefs. The draws vary less than the beliefs do (``TEMPER``,
+    ``FIT_TEMPER``), so that it explores less. A case has the benefit of the doubt: the rates with a case are drawn several
+    times (``BENEFIT``), and one draw in favour of it is enough. ``right_to_show`` bounds what cases may cost in all.
     """
 
     WINDOW = 1024
@@ -117,7 +118,7 @@ class CaseValue:
         return np.append(chosen[:1], chosen[1:][~unrelated | helps])
 
     def worth_showing(self, context: Floats, rng: np.random.Generator) -> bool:
-        """Decide whether to show the case: whether that beats showing none, by one draw from the beliefs.
+        """Decide whether to show the case: whether that beats showing none, by draws from the beliefs (``_draws``).
 
         Before 16 episodes are recorded, the expectations decide. If the account (``right_to_show``) is closed, the answer is
         no. While little is known, half of the recalls show no case in any event (``_share``).

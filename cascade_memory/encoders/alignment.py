@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.encoders.expected_form import ExpectedForm
 from cascade_memory.encoders.lexical import Rarity, Terms, word_terms
 from cascade_memory.ports.pair_encoder import Candidates
 
@@ -20,8 +21,9 @@ _CLOSELY = 1_024  # cases; after them only one case in _EARLIER is compared, sin
 # For the form, all of the first _ALL cases are compared, then one in four, and after _MANY one in 256.
 _ALL, _MANY = 40, 256
 _LEAST = 24  # solutions without which the form never counts: few may be two kinds of cases, which prove nothing
-_SURE = 2.0  # standard errors below which a coefficient counts as zero; one that is larger is shrunk by their square
+_SURE = 2.0  # standard errors below which a coefficient counts as zero
 _RIDGE = 1e-3  # keeps the equations solvable where all texts are alike
+_CHANCE = 0.1  # how much of a likeness between tasks is taken for chance when a form is predicted
 _TOPIC, _FORM, _WORDS, _SOLUTION = range(4)
 
 
@@ -143,7 +145,7 @@ class NewestForms:
 
     >>> words, forms = Rarity(word_terms), NewestForms()
     >>> texts = ["sort the cups by size", "count the cups", "sort the lamps by size"]
-    >>> forms.add(np.array([7, 8, 9]), words.add(texts))
+    >>> forms.add(np.array([7, 8, 9]), [words.add(texts)])
     >>> forms.nearest("sort the roads by size", words, k=2).tolist()
     [7, 9]
     """
@@ -154,13 +156,14 @@ class NewestForms:
         # The keys of the cases, where the words of each case begin, and the words: replaced as a whole, for the readers.
         self._rows = (np.zeros(0, np.int64), np.zeros(1, np.int32), np.zeros(0, np.uint16))
 
-    def add(self, keys: NDArray[np.int64], terms: Terms) -> None:
-        """Add new cases, and drop the oldest."""
+    def add(self, keys: NDArray[np.int64], words: Sequence[Terms]) -> None:
+        """Add new cases with the words of their tasks, and drop the oldest."""
         known, starts, buckets = self._rows
-        counts = np.bincount(terms[0], minlength=len(keys))
+        owners = np.concatenate([np.zeros(0, np.int32), *(owners for owners, _ in words)])
+        counts = np.bincount(owners, minlength=len(keys))
         keys = np.concatenate([known, keys])
         starts = np.concatenate([starts, starts[-1] + np.cumsum(counts)]).astype(np.int32)
-        buckets = np.concatenate([buckets, terms[1].astype(np.uint16)])
+        buckets = np.concatenate([buckets, *(new.astype(np.uint16) for _, new in words)])
         first = max(len(keys) - self.MOST, 0)
         self._rows = (keys[first:].copy(), starts[first:] - starts[first], buckets[starts[first] :].copy())
 
@@ -173,12 +176,52 @@ class NewestForms:
         return np.sort(keys[best[alike[best] > 0.0]])
 
 
+class ExpectedForm:
+    """Which solution has the form that a task calls for, as tasks and solutions of other cases tell.
+
+    The form of a text are the words, and the pairs of adjacent words, that are common among such texts. From the forms of the
+    candidates' tasks a kernel ridge regression predicts the form of the solution: a candidate counts the more the more its task
+    has in common with the new one, and less if other candidates say the same. So what follows from "the three largest" is
+    learned from all candidates that have these words, and not from the most similar one alone. Nothing is fitted in advance:
+    the regression is over the candidates of one recall, so it forgets what is deleted.
+
+    >>> form = ExpectedForm()
+    >>> tasks = ["count the cups", "count the red lamps", "list the cups by size", "list the lamps by size"]
+    >>> solutions = ["SELECT COUNT(cup)", "SELECT COUNT(lamp)", "SELECT cup ORDER BY size", "SELECT lamp ORDER BY size"]
+    >>> form.add(tasks, solutions)
+    >>> sorted(form.likeness("list the red cups by size", tasks, solutions).argsort()[2:].tolist())
+    [2, 3]
+    """
+
+    def __init__(self) -> None:
+        phrases = functools.partial(word_terms, pairs=True)
+        self.tasks, self.solutions = Rarity(word_terms, counted=phrases), Rarity(word_terms, counted=phrases)
+
+    def add(self, tasks: Sequence[str], solutions: Sequence[str]) -> None:
+        """Count the words of further tasks and their solutions."""
+        self.tasks.add(tasks)
+        self.solutions.add(solutions)
+
+    def likeness(self, task: str, tasks: Sequence[str], solutions: Sequence[str]) -> NDArray[np.float32]:
+        """Return for each case how much its solution has of the predicted form: the cosine of both."""
+        rows, forms = self.tasks.common_rows([task, *tasks]), self.solutions.common_rows(solutions)
+        of_task, known, mean = rows[0], rows[1:], forms.mean(axis=0)
+        counts = np.linalg.solve(known @ known.T + np.float32(_CHANCE) * np.eye(len(known), dtype=np.float32), known @ of_task)
+        predicted = counts @ (forms - mean) + mean
+        return np.asarray(forms @ (predicted / max(float(np.linalg.norm(predicted)), 1e-9)), np.float32)
+
+
 @dataclass(frozen=True, slots=True)
 class _EarlierCase:
     text: str
     solution: str
     group: int
     vector: NDArray[np.float32]
+
+
+def _earlier_case(cases: Candidates, place: int) -> _EarlierCase:
+    vector = cases.vectors[place].copy()  # a part of the array would keep all of it in memory
+    return _EarlierCase(cases.texts[place][:TEXT_CHARS], cases.heads[place], int(cases.groups[place]), vector)
 
 
 class Form:
@@ -196,8 +239,7 @@ class Form:
     """
 
     def __init__(self) -> None:
-        self.expected = ExpectedForm()
-        self.tasks, self.solutions = Rarity(word_terms), Rarity(word_terms)
+        self.expected, self.newest = ExpectedForm(), NewestForms()
         self._earlier: deque[_EarlierCase] = deque(maxlen=_EARLIER)
         self._waiting: list[_EarlierCase] = []  # the first cases, until there are enough to say something
         self._cases = 0
@@ -205,18 +247,19 @@ class Form:
         self._compared = _Correlations()  # of topics, forms, rare words, forms of solutions
         self.weight = 0.0
 
-    def retain(self, cases: Candidates) -> None:
-        """Compare new cases with earlier ones, and compute the weight again."""
+    def retain(self, cases: Candidates, words: Sequence[Terms]) -> None:
+        """Compare new cases with earlier ones, and compute the weight again; ``words`` are those of their tasks, in parts."""
+        self.newest.add(cases.keys, words)
         pairs, first, last = self._compared.pairs, self._cases + 1, self._cases + len(cases.texts)
         self._cases = last
         chosen = [n - first for n in range(first, last + 1) if n <= _ALL or not n % (4 if n <= _MANY else 256)]
-        for place in chosen:  # one after the other, so that cases that are read together say what they said one by one
-            # A copy of the vector: a part of the array would keep all of it in memory.
-            text, head, vector = cases.texts[place][:TEXT_CHARS], cases.heads[place], cases.vectors[place].copy()
-            self.solutions.add([head])
-            self.tasks.add([text])
-            self.expected.add([text], [head])
-            self._waiting.append(_EarlierCase(text, head, int(cases.groups[place]), vector))
+        while chosen:
+            # As many as would wait if they came one by one, so that cases that are read together say the same.
+            enough = 1 if self._compared.pairs else _LEAST - len(self._waiting)
+            new = [_earlier_case(cases, place) for place in chosen[:enough]]
+            self.expected.add([case.text for case in new], [case.solution for case in new])
+            self._waiting += new
+            chosen = chosen[enough:]
             if self._compared.pairs or len(self._waiting) >= _LEAST:
                 self._compare_waiting()
         if self._compared.pairs > pairs and len(self._solutions) >= _LEAST:
@@ -232,9 +275,9 @@ class Form:
         if not others:
             return
         texts, solutions = [other.text for other in others], [other.solution for other in others]
-        rare, form = self.tasks.shared(case.text, texts), self.expected.likeness(case.text, texts, solutions)
+        rare, form = self.expected.tasks.shared(case.text, texts), self.expected.likeness(case.text, texts, solutions)
         topic = np.array([other.vector @ case.vector for other in others])
-        _, solution = self.solutions.rare_and_common(case.solution, solutions)
+        _, solution = self.expected.solutions.rare_and_common(case.solution, solutions)
         likeness = np.stack([topic, form, rare, solution]).astype(np.float64)
         self._compared.add(likeness)
         self._solutions.add(case.group)

@@ -165,6 +165,8 @@ class Tally:
 class Rarity:
     """How rare each term is among the texts so far. ``terms`` splits texts into words or into letter sequences.
 
+    ``counted``, if it is given, returns further terms as well. They are counted, and ``common_rows`` has columns for them.
+
     >>> rarity = Rarity(word_terms)
     >>> _ = rarity.add(["the cup", "the lamp", "the desk"])
     >>> common, rare = rarity.shared("the cup", ["the lamp", "a cup"])
@@ -172,8 +174,10 @@ class Rarity:
     True
     """
 
-    def __init__(self, terms: Callable[[Sequence[str]], Terms]) -> None:
-        self._terms = terms
+    def __init__(
+        self, terms: Callable[[Sequence[str]], Terms], *, counted: Callable[[Sequence[str]], Terms] | None = None
+    ) -> None:
+        self._terms, self._counted = terms, counted or terms
         self._tally = Tally(BUCKETS)  # of texts with a term in each bucket
         self.texts = 0  # the number of texts so far
 
@@ -184,7 +188,7 @@ class Rarity:
 
     def add(self, texts: Sequence[str]) -> Terms:
         """Count the terms of new texts, and return them."""
-        owners, buckets = self._terms(texts)
+        owners, buckets = self._counted(texts)
         self._tally.add(buckets, distinct=len(texts) == 1)
         self.texts += len(texts)
         return owners, buckets
@@ -221,7 +225,7 @@ class Rarity:
         >>> rarity.common_rows(["list desks by size", "list roads by size", "desks"]).shape
         (3, 5)
         """
-        owners, buckets = self._terms(texts)
+        owners, buckets = self._counted(texts)
         columns, places = np.unique(buckets, return_inverse=True)
         counts = self._tally.of(columns)
         rows = np.zeros((len(texts), len(columns)), np.float32)

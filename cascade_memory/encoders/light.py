@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cascade_memory.encoders.alignment import TEXT_CHARS, Alignment, Form, NewestForms, ends_of, has_ends
 from cascade_memory.encoders.clusters import Lookup, SolutionClusters
-from cascade_memory.encoders.lexical import Rarity, letter_terms, word_terms
+from cascade_memory.encoders.lexical import Rarity, Terms, letter_terms, word_terms
 from cascade_memory.ports.pair_encoder import Candidates, FindsFurther, Query
 
 ENDS = ("opening", "closing")
@@ -44,7 +44,7 @@ class LightEncoder:
         self._dimension, self._lookup = dimension, lookup
         self.clusters = SolutionClusters(dimension, lookup)
         self.words, self.letters = Rarity(word_terms), Rarity(letter_terms)
-        self.alignment, self.form, self._forms = Alignment(), Form(), NewestForms()
+        self.alignment, self.form = Alignment(), Form()
         # Finds cases of a query's form, where the form counts. It must not refer to the encoder, which would then not go away.
         self.further: FindsFurther | None = None
 
@@ -54,14 +54,16 @@ class LightEncoder:
 
     def retain(self, cases: Candidates) -> None:
         """Count the words of new cases and add them to the clusters of their solutions."""
+        words: list[Terms] = []
         for start in range(0, len(cases.texts), _BATCH):
             texts = [text[:TEXT_CHARS] for text in cases.texts[start : start + _BATCH]]
-            self._forms.add(cases.keys[start : start + _BATCH], self.words.add(texts))
+            owners, buckets = self.words.add(texts)
+            words.append((owners + np.int32(start), buckets))
             self.letters.add(texts)
         self.clusters.retain(cases.keys, cases.groups, cases.vectors)
         self.alignment.retain(cases, self.letters)
-        self.form.retain(cases)
-        self.further = functools.partial(_of_the_form, self._forms, self.words) if self.form.weight else None
+        self.form.retain(cases, words)
+        self.further = functools.partial(_of_the_form, self.form.newest, self.words) if self.form.weight else None
 
     def encode(self, query: Query, candidates: Candidates, similarity: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return (n, 9) features, the standardised cosine first."""

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -24,9 +23,7 @@ from intensity import times
 from real_model_server import Asked, Real, serving
 
 from cascade_memory.cli import main
-from cascade_memory.encoders import HashingEmbedder
 from cascade_memory.errors import InvalidInput, ModelUnavailable
-from cascade_memory.evaluation.bench import stage
 from cascade_memory.evaluation.bench.measure import measure
 from cascade_memory.evaluation.bench.plan import Suite
 from cascade_memory.evaluation.bundled import bundled_data, bundled_tasks
@@ -399,24 +396,3 @@ def test_a_table_excludes_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[
     both = ["bench", "run", "--outcomes", "table", "--model", "m", "--base-url", "http://localhost:1/v1"]
     assert main([*both, "--out", str(tmp_path / "rows.jsonl")]) == 2
     assert "choose one of them" in capsys.readouterr().err
-
-
-def test_runs_that_begin_together_embed_their_stream_once(monkeypatch: pytest.MonkeyPatch):
-    asked: list[int] = []
-
-    class Slow(HashingEmbedder):
-        def embed(self, texts: Sequence[str]) -> Any:
-            asked.append(len(texts))
-            time.sleep(0.1)
-            return super().embed(texts)
-
-    monkeypatch.setattr(stage, "best_embedder", lambda folder: Slow())
-    stage.forget_streams()
-    task = stage.catalogued("banking77")
-    try:
-        with ThreadPoolExecutor(6) as pool:
-            streams = list(pool.map(lambda _: stage.embedded(task, 20, bundled_data()), range(6)))
-    finally:
-        stage.forget_streams()
-    assert len(asked) == 1
-    assert all(one is streams[0] for one in streams)

@@ -19,7 +19,7 @@ from cascade_memory.evaluation.bench.plan import Run, Suite
 from cascade_memory.evaluation.bench.rows import Row, Rows
 from cascade_memory.evaluation.bench.runner import run, work_of
 from cascade_memory.evaluation.bench.setup import Setup, under_each
-from cascade_memory.evaluation.bench.stage import Folders, Stage, catalogued, forget_streams
+from cascade_memory.evaluation.bench.stage import Folders, Stage, catalogued, embedded
 from cascade_memory.evaluation.bench.stages import WORLDS
 from cascade_memory.evaluation.rivals.known import is_rival
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
@@ -151,7 +151,7 @@ def _fingerprint(task: Task, data: Path, limit: int | None) -> str:
     """Hash a stream, to detect a different one with the same name."""
     if type(task).__hash__ is None:
         raise InvalidInput(f"the task {task.name!r} must be hashable: @dataclass(frozen=True), or a plain class")
-    forget_streams()  # the file may have changed
+    embedded.cache_clear()  # the file may have changed
     items = task.items(data)[:limit]
     if not items:
         raise InvalidInput(f"the task {task.name!r} has no items")

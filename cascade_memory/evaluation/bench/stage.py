@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -64,8 +63,6 @@ class Stage:
     close: Callable[[], None] = field(default=lambda: None)
 
 
-_EMBEDDING = threading.Lock()
-
 Staging: TypeAlias = Callable[[Run, Folders], Stage]
 
 
@@ -85,21 +82,11 @@ def best_embedder(folder: str = "") -> Embedder:
     return default_embedder() if is_installed() else HashingEmbedder()
 
 
+@lru_cache(maxsize=2)
 def embedded(task: Task, limit: int | None, data: Path, model: str = "") -> tuple[list[Item], PrecomputedEmbedder]:
     """Load a stream and the vectors of its queries, once per process; ``model`` is the folder of the embedder."""
-    with _EMBEDDING:  # runs that are played at the same time wait for the first one, instead of embedding the same texts
-        return _embedded(task, limit, data, model)
-
-
-@lru_cache(maxsize=2)
-def _embedded(task: Task, limit: int | None, data: Path, model: str) -> tuple[list[Item], PrecomputedEmbedder]:
     items = task.items(data)[:limit]
     return items, PrecomputedEmbedder(best_embedder(model), [item.query for item in items])
-
-
-def forget_streams() -> None:
-    """Forget the loaded streams, since their files may have changed."""
-    _embedded.cache_clear()
 
 
 @cache

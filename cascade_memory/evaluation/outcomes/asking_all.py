@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import replace
@@ -11,10 +12,10 @@ from pathlib import Path
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.heartbeat import EVERY
 from cascade_memory.evaluation.bench.measure import Staged
-from cascade_memory.evaluation.bench.plan import Suite
+from cascade_memory.evaluation.bench.plan import Run, Suite
 from cascade_memory.evaluation.bench.play import play
 from cascade_memory.evaluation.bench.setup import Setup, under_each
-from cascade_memory.evaluation.bench.stage import Folders
+from cascade_memory.evaluation.bench.stage import Folders, Stage
 from cascade_memory.evaluation.bench.stages import prepare
 from cascade_memory.evaluation.model.model_stage import Model
 from cascade_memory.evaluation.outcomes.outcomes import Outcomes
@@ -38,14 +39,19 @@ def ask_all(
     if not isinstance(outcomes, Outcomes):
         raise InvalidInput("the answers need a table: Model(chat=Outcomes(path, chat))")
     runs, models = under_each(setup, (replace(one, solver=solver.name) for one in suite.runs()))
-    staged = Staged(solver, None, solver.declared)
+    staged, one_at_a_time = Staged(solver, None, solver.declared), threading.Lock()
+
+    def in_turn(run: Run, folders: Folders) -> Stage:
+        with one_at_a_time:  # runs that begin together would all embed the same stream
+            return staged(run, folders)
+
     with tempfile.TemporaryDirectory(prefix="cascade-memory-outcomes-") as work:
         folders = Folders(data, Path(work), models)
         for one in {run.task: run for run in runs}.values():
             prepare(one, folders)
         pool = ThreadPoolExecutor(min(together, len(runs)), thread_name_prefix="run")
         try:
-            waiting = {pool.submit(play, one, folders, staged) for one in runs}
+            waiting = {pool.submit(play, one, folders, in_turn) for one in runs}
             while waiting:
                 finished, waiting = wait(waiting, timeout=EVERY, return_when=FIRST_COMPLETED)
                 for one in finished:
