@@ -29,7 +29,12 @@ _MOST_CHARS = 1_000  # limit for the name of a policy or an encoder
 
 def write_arrays(file: IO[bytes], arrays: Mapping[str, Floats]) -> None:
     """Write the arrays in numpy's format, uncompressed."""
-    np.savez(file, **cast("dict[str, Any]", dict(arrays)))
+    try:
+        np.savez(file, **cast("dict[str, Any]", dict(arrays)))
+    except ValueError as error:  # an archive that an interrupt left half open cannot be closed, and says that instead
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise error.__context__ from None
+        raise
 
 
 def read_arrays(path: Path) -> dict[str, Floats]:

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 import types
+import zipfile
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -294,6 +295,19 @@ def test_no_unfinished_snapshot_is_left_by_an_interrupt(alarms: Any, tmp_path: P
         return not left
 
     assert _moments(alarms, lambda: store.save(snapshot), intact, 60) == 0
+
+
+def test_an_interrupt_within_an_archive_stays_an_interrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    opened, kept = zipfile.ZipFile.open, list[object]()
+
+    def interrupted(archive: zipfile.ZipFile, *args: Any, **named: Any) -> Any:
+        kept.append(opened(archive, *args, **named))  # as a traceback does: so the archive cannot be closed
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(zipfile.ZipFile, "open", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        SnapshotStore(tmp_path).save(Snapshot(namespace=1, seq=1, known=1, policy="p", encoder="e", state={"a": np.ones(4)}))
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_block_of_a_context_manager_deals_with_errors_as_usual():
