@@ -69,12 +69,18 @@ class _Correlations:
         self._sums += likeness.sum(axis=1)
         self._products += likeness @ likeness.T
 
+    def _covariance(self) -> NDArray[np.float64]:
+        mean = self._sums / self.pairs
+        return self._products / self.pairs - np.outer(mean, mean)
+
+    def deviations(self) -> NDArray[np.float64]:
+        """Return the standard deviation of each likeness."""
+        return np.sqrt(np.maximum(np.diag(self._covariance()), 1e-9))
+
     def table(self) -> NDArray[np.float64]:
         """Return how the likenesses go together, as a (4, 4) table of correlations."""
-        mean = self._sums / self.pairs
-        covariance = self._products / self.pairs - np.outer(mean, mean)
-        deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-9))
-        return covariance / np.outer(deviation, deviation)
+        deviations = self.deviations()
+        return self._covariance() / np.outer(deviations, deviations)
 
 
 class Alignment:
@@ -245,7 +251,7 @@ class Form:
         self._cases = 0
         self._solutions: set[int] = set()  # that were compared
         self._compared = _Correlations()  # of topics, forms, rare words, forms of solutions
-        self.weight = 0.0
+        self.weight, self._spread = 0.0, 1.0
 
     def retain(self, cases: Candidates, words: Sequence[Terms]) -> None:
         """Compare new cases with earlier ones, and compute the weight again; ``words`` are those of their tasks, in parts."""
@@ -263,7 +269,7 @@ class Form:
             if self._compared.pairs or len(self._waiting) >= _LEAST:
                 self._compare_waiting()
         if self._compared.pairs > pairs and len(self._solutions) >= _LEAST:
-            self.weight = self._weight()
+            self.weight, self._spread = self._weight(), float(self._compared.deviations()[_FORM])
 
     def _compare_waiting(self) -> None:
         for case in self._waiting:
@@ -281,6 +287,13 @@ class Form:
         likeness = np.stack([topic, form, rare, solution]).astype(np.float64)
         self._compared.add(likeness)
         self._solutions.add(case.group)
+
+    def weight_for(self, likeness: NDArray[np.float32]) -> float:
+        """Return the weight for the candidates of a recall: less if they differ less than half as much as any cases do.
+
+        Where all candidates have the right form, what still differs is chance, and must not decide.
+        """
+        return self.weight and self.weight * min(2.0 * float(likeness.std()) / self._spread, 1.0)
 
     def _weight(self) -> float:
         correlation = self._compared.table()

@@ -103,6 +103,14 @@ def test_texts_without_words_and_a_single_case_say_nothing():
     assert weight_of([("List the boats.", "list")]) == 0.0
 
 
+def test_it_counts_for_less_where_the_candidates_hardly_differ_in_form():
+    words, form, every = Rarity(word_terms), Form(), candidates([pair[:2] for pair in tasks(48)])
+    form.retain(every, [words.add(every.texts)])
+    apart, alike = np.linspace(0.0, 1.0, 8, dtype=np.float32), np.linspace(0.50, 0.51, 8, dtype=np.float32)
+    assert form.weight_for(apart) == form.weight > 0.5
+    assert 0.0 < form.weight_for(alike) < 0.05 * form.weight
+
+
 def test_one_by_one_is_nearly_the_same_as_all_at_once():
     pairs = [pair[:2] for pair in tasks(48)]
     assert weight_of(pairs, at_once=False) == pytest.approx(weight_of(pairs))
