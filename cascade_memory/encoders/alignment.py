@@ -293,7 +293,7 @@ class Form:
 
         Where all candidates have the right form, what still differs is chance, and must not decide.
         """
-        return self.weight and self.weight * min(2.0 * float(likeness.std()) / self._spread, 1.0)
+        return self.weight * min(2.0 * float(likeness.std()) / self._spread, 1.0)
 
     def _weight(self) -> float:
         correlation = self._compared.table()

@@ -69,7 +69,8 @@ class LightEncoder:
         """Return (n, 9) features, the standardised cosine first."""
         signals = self.signals(query, candidates, similarity)
         features = standardised(_table(signals, self.features, len(candidates.keys)))
-        for name, weight in zip((*ENDS, FORM), (*self.alignment.weights, self.form.weight_for(signals[FORM])), strict=True):
+        of_form = self.form.weight and self.form.weight_for(signals[FORM])
+        for name, weight in zip((*ENDS, FORM), (*self.alignment.weights, of_form), strict=True):
             features[:, self.features.index(name)] *= weight
         return features
 
