@@ -283,7 +283,7 @@ class Form:
         texts, solutions = [other.text for other in others], [other.solution for other in others]
         rare, form = self.expected.tasks.shared(case.text, texts), self.expected.likeness(case.text, texts, solutions)
         topic = np.array([other.vector @ case.vector for other in others])
-        _, solution = self.expected.solutions.rare_and_common(case.solution, solutions)
+        solution = self.expected.solutions.common(case.solution, solutions)
         likeness = np.stack([topic, form, rare, solution]).astype(np.float64)
         self._compared.add(likeness)
         self._solutions.add(case.group)

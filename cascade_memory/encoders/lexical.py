@@ -199,22 +199,19 @@ class Rarity:
         first = np.searchsorted(owners, 1)
         return self._cosines(buckets[:first], owners[first:] - 1, buckets[first:], len(texts))
 
-    def rare_and_common(self, text: str, texts: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return ``shared``, and the same where the *common* terms weigh more: which of the terms that recur both texts have.
+    def common(self, text: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the same, where the *common* terms weigh more: which of the terms that recur both texts have.
 
         >>> rarity = Rarity(word_terms)
         >>> _ = rarity.add(["list cups by size", "list lamps by size", "count the cups"])
-        >>> rare, common = rarity.rare_and_common("list desks by size", ["list lamps by size", "count the desks"])
-        >>> bool(rare[1] > 0.2), bool(common[0] > 0.8), bool(common[1] < 0.1)
-        (True, True, True)
+        >>> common = rarity.common("list desks by size", ["list lamps by size", "count the desks"])
+        >>> bool(common[0] > 0.8), bool(common[1] < 0.1)
+        (True, True)
         """
-        owners, buckets = self._terms([text, *texts])
-        first, n = np.searchsorted(owners, 1), len(texts)
-        query, owners, buckets = buckets[:first], owners[first:] - 1, buckets[first:]
-        return self._cosines(query, owners, buckets, n), self._cosines(query, owners, buckets, n, common=True)
+        return self.common_to(text, *self._terms(texts), len(texts))
 
     def common_to(self, text: str, owners: NDArray[np.int32], buckets: NDArray[np.int32], n: int) -> NDArray[np.float32]:
-        """Return the second part of ``rare_and_common`` for n texts whose terms are known, as ``add`` returned them."""
+        """Return ``common`` for n texts whose terms are known, as ``add`` returned them."""
         return self._cosines(self._terms([text])[1], owners, buckets, n, common=True)
 
     def common_rows(self, texts: Sequence[str]) -> NDArray[np.float32]:

@@ -32,7 +32,7 @@ def write_arrays(file: IO[bytes], arrays: Mapping[str, Floats]) -> None:
     try:
         np.savez(file, **cast("dict[str, Any]", dict(arrays)))
     except ValueError as error:  # an archive that an interrupt left half open cannot be closed, and says that instead
-        if isinstance(error.__context__, KeyboardInterrupt):
+        if isinstance(error.__context__, KeyboardInterrupt | SystemExit):
             raise error.__context__ from None
         raise
 

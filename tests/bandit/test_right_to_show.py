@@ -40,8 +40,8 @@ def test_a_bank_that_harms_costs_about_a_point_of_five_hundred():
     """It is full from the first episode on, so it is known only later how tasks go without it."""
     harms = [(0.25, 0.0), (0.25, 0.15), (0.5, 0.25), (0.75, 0.65)]
     costs = [np.mean([lost(alone, with_case, 500, seed)[0] for seed in range(40)]) for alone, with_case in harms]
-    assert np.mean(costs) <= 6.5  # with 60 seeds: 3.9, 4.4, 5.1 and 8.4 +- 3.1
-    assert max(costs) <= 10.0
+    assert np.mean(costs) <= 5.5
+    assert max(costs) <= 8.0
 
 
 @pytest.mark.slow

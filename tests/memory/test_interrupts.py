@@ -297,15 +297,18 @@ def test_no_unfinished_snapshot_is_left_by_an_interrupt(alarms: Any, tmp_path: P
     assert _moments(alarms, lambda: store.save(snapshot), intact, 60) == 0
 
 
-def test_an_interrupt_within_an_archive_stays_an_interrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_within_an_archive_stays_an_interrupt(
+    interrupt: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     opened, kept = zipfile.ZipFile.open, list[object]()
 
     def interrupted(archive: zipfile.ZipFile, *args: Any, **named: Any) -> Any:
         kept.append(opened(archive, *args, **named))  # as a traceback does: so the archive cannot be closed
-        raise KeyboardInterrupt
+        raise interrupt
 
     monkeypatch.setattr(zipfile.ZipFile, "open", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(interrupt):
         SnapshotStore(tmp_path).save(Snapshot(namespace=1, seq=1, known=1, policy="p", encoder="e", state={"a": np.ones(4)}))
     assert not list(tmp_path.iterdir())
 
