@@ -32,9 +32,12 @@ def rates() -> dict[tuple[str, str], np.ndarray]:
 
 
 def table(columns: int = len(STREAMS)) -> dict[str, list[str]]:
+    """The rows of the table of the page whose first column is headed "memory", and which has this many more columns."""
     page = (ROOT / "docs" / "board.md").read_text()
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| ")]
-    return {cells[0]: cells[1:] for cells in rows if cells[0] != "memory" and len(cells) == columns + 1}
+    found = re.search(r"^\| memory " + r"\|[^|\n]*" * columns + r"\|\n((?:\|.*\n)+)", page, re.MULTILINE)
+    assert found is not None
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in found[1].splitlines() if line.startswith("| ")]
+    return {cells[0]: cells[1:] for cells in rows}
 
 
 def difference(rates: dict[tuple[str, str], np.ndarray], method: str, other: str, stream: str) -> str:
