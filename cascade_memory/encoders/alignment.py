@@ -156,7 +156,7 @@ class NewestForms:
     [7, 9]
     """
 
-    MOST = 2_048
+    MOST = 1_024
 
     def __init__(self) -> None:
         # The keys of the cases, where the words of each case begin, and the words: replaced as a whole, for the readers.
@@ -176,10 +176,10 @@ class NewestForms:
     def nearest(self, text: str, words: Rarity, k: int) -> NDArray[np.int64]:
         """Return the keys of at most k cases whose tasks share most common words with a text, in ascending order."""
         keys, starts, buckets = self._rows
-        owners = np.repeat(np.arange(len(keys), dtype=np.int32), np.diff(starts))
-        alike = words.common_to(text, owners, buckets.astype(np.int32), len(keys))
-        best = np.argsort(-alike, kind="stable")[:k]
-        return np.sort(keys[best[alike[best] > 0.0]])
+        alike = words.common_to(text, buckets, starts)
+        least = np.partition(alike, -k)[-k] if k < len(alike) else 0.0
+        near = np.flatnonzero((alike >= least) & (alike > 0.0))  # at least k, if several are as far as the last one
+        return np.sort(keys[near[np.argsort(-alike[near], kind="stable")[:k]]])
 
 
 class ExpectedForm:

@@ -208,11 +208,18 @@ class Rarity:
         >>> bool(common[0] > 0.8), bool(common[1] < 0.1)
         (True, True)
         """
-        return self.common_to(text, *self._terms(texts), len(texts))
+        owners, buckets = self._terms(texts)
+        return self.common_to(text, buckets, np.searchsorted(owners, np.arange(len(texts) + 1)))
 
-    def common_to(self, text: str, owners: NDArray[np.int32], buckets: NDArray[np.int32], n: int) -> NDArray[np.float32]:
-        """Return ``common`` for n texts whose terms are known, as ``add`` returned them."""
-        return self._cosines(self._terms([text])[1], owners, buckets, n, common=True)
+    def common_to(self, text: str, buckets: NDArray[np.integer], starts: NDArray[np.integer]) -> NDArray[np.float32]:
+        """Return ``common`` for texts whose terms are known: those of text i are ``buckets[starts[i] : starts[i + 1]]``."""
+        query = self._terms([text])[1]
+        weights = np.square(self._commonness(self._tally.dense()))
+        in_query = np.zeros(BUCKETS, bool)
+        in_query[query] = True
+        each = weights.take(buckets)
+        norms = np.sqrt(_sums(each, starts) * weights[query].sum(dtype=np.float64))
+        return (_sums(each * in_query.take(buckets), starts) / np.maximum(norms, 1e-9)).astype(np.float32)
 
     def common_rows(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return a unit row for each text, with a column for each term that any of them has; common terms weigh more.
@@ -223,26 +230,40 @@ class Rarity:
         (3, 5)
         """
         owners, buckets = self._counted(texts)
-        columns, places = np.unique(buckets, return_inverse=True)
-        counts = self._tally.of(columns)
+        occurs, column = np.zeros(BUCKETS, bool), np.empty(BUCKETS, np.int32)
+        occurs[buckets] = True
+        columns = np.flatnonzero(occurs)  # quicker than to sort the buckets
+        column[columns] = np.arange(len(columns))
         rows = np.zeros((len(texts), len(columns)), np.float32)
-        rows[owners, places] = (counts / (counts + max(_COMMON * self.texts, 1e-9)))[places]
-        return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+        places = column.take(buckets)
+        rows[owners, places] = self._commonness(self._tally.of(columns)).take(places)
+        rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+        return rows
+
+    def _commonness(self, counts: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return a number between 0 and 1 for terms that so many texts have: a half if _COMMON of the texts do."""
+        return counts / (counts + np.float32(max(_COMMON * self.texts, 1e-9)))
 
     def _cosines(
-        self, query: NDArray[np.int32], owners: NDArray[np.int32], buckets: NDArray[np.int32], n: int, *, common: bool = False
+        self, query: NDArray[np.int32], owners: NDArray[np.int32], buckets: NDArray[np.int32], n: int
     ) -> NDArray[np.float32]:
-        """Return the cosines of a query's terms with those of n texts, where either the rare or the common terms weigh more."""
+        """Return the cosines of a query's terms with those of n texts, where the rare terms weigh more."""
         if not (len(buckets) and len(query)):
             return np.zeros(n, np.float32)
         counts = self._tally.of(np.concatenate([query, buckets]))
-        if common:  # between 0 and 1: a half for a term that _COMMON of the texts have
-            weights = np.square(counts / (counts + max(_COMMON * self.texts, 1e-9)))
-        else:  # the squared inverse document frequency
-            weights = np.square(np.log((1.0 + self.texts) / (1.0 + counts)) + 1.0)
+        weights = np.square(np.log((1.0 + self.texts) / (1.0 + counts)) + 1.0)  # the squared inverse document frequency
         of_query, weights = weights[: len(query)], weights[len(query) :]
         in_query = np.zeros(BUCKETS, bool)
         in_query[query] = True
         found = np.bincount(owners, weights * in_query.take(buckets), minlength=n)
         norms = np.sqrt(np.bincount(owners, weights, minlength=n) * of_query.sum(dtype=np.float64))
         return (found / np.maximum(norms, 1e-9)).astype(np.float32)
+
+
+def _sums(values: NDArray[np.float32], starts: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Return the sum of each stretch of values, from one start to the next; that of an empty stretch is zero."""
+    sums = np.zeros(len(starts) - 1)
+    filled = starts[1:] > starts[:-1]
+    if filled.any():
+        sums[filled] = np.add.reduceat(values, starts[:-1][filled], dtype=np.float64)
+    return sums
