@@ -232,7 +232,7 @@ class Rarity:
         owners, buckets = self._counted(texts)
         occurs, column = np.zeros(BUCKETS, bool), np.empty(BUCKETS, np.int32)
         occurs[buckets] = True
-        columns = np.flatnonzero(occurs)  # quicker than to sort the buckets
+        columns = np.flatnonzero(occurs).astype(np.int32)  # quicker than to sort the buckets
         column[columns] = np.arange(len(columns))
         rows = np.zeros((len(texts), len(columns)), np.float32)
         places = column.take(buckets)

@@ -237,6 +237,19 @@ def test_only_the_newest_are_kept_and_what_is_forgotten_is_no_candidate(monkeypa
     assert NewestForms().nearest("sort roads", words, k=9).tolist() == []
 
 
+def test_what_texts_have_in_common_is_the_cosine_of_their_common_words():
+    rarity = Rarity(word_terms)
+    stored = ["list cups by size", "", "count the cups", "...", "list lamps by size, list them twice"]
+    rarity.add(stored)
+    for text in ("list desks by size", "size", "nothing known", ""):
+        rows = rarity.common_rows([text, *stored]).astype(np.float64)
+        assert rarity.common(text, stored) == pytest.approx(rows[1:] @ rows[0], abs=1e-6)
+    words, forms = Rarity(word_terms), NewestForms()
+    forms.add(np.arange(5), [words.add(stored)])
+    assert forms.nearest("list roads by size", words, k=2).tolist() == [0, 4]
+    assert forms.nearest("list roads by size", words, k=9).tolist() == [0, 4]
+
+
 def test_explain_names_the_form():
     every = tasks(48)
     with CascadeMemory(embedder="hashing", learn="inline", ranking=Ranking(abstain=False)) as memory:
