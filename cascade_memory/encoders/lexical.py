@@ -242,6 +242,7 @@ class Rarity:
 
     def _commonness(self, counts: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return a number between 0 and 1 for terms that so many texts have: a half if _COMMON of the texts do."""
+        counts = counts.copy()  # another thread may be counting
         return counts / (counts + np.float32(max(_COMMON * self.texts, 1e-9)))
 
     def _cosines(

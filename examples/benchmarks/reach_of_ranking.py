@@ -1,4 +1,4 @@
-"""How many tasks of llb-db could be solved, at best, by a ranking that has learned from outcomes?
+"""How many tasks of llb-db does a ranking solve that has learned from many more outcomes than a memory hears of?
 
     pip install scikit-learn
     python examples/benchmarks/reach_of_ranking.py FOLDER --table outcomes.npy
@@ -7,7 +7,7 @@ The reuse agent is asked once for every pair of a task and a case: 250,000 pairs
 keeps the outcomes. Then cases are chosen for tasks that were not learned from. *Learned* knows far more outcomes than a memory
 can: those of 350 tasks with *every* case, where a memory hears of one case per task. *Solution known* also sees what nobody can
 know: how alike the right solution of the task is to that of each case. No task is solved without a case here, unlike on the
-board.
+board. The intervals are over draws of banks and tasks, which overlap, so they are somewhat too narrow.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from time_to_help import markdown
 
-from cascade_memory.encoders.lexical import Rarity, word_terms
+from cascade_memory.encoders.alignment import ExpectedForm
+from cascade_memory.encoders.lexical import Rarity
 from cascade_memory.evaluation.bench.stage import best_embedder
 from cascade_memory.evaluation.reuse.tables_agent import TablesAgent
 from cascade_memory.evaluation.tasks.tables_task import TablesTask
 
 Floats = NDArray[np.float64]
-BANKS, LEARNED_FROM, REPEATS = (50, 100, 200), 350, 8
-RIDGE = 0.1
+BANKS, LEARNED_FROM, DRAWS, T_OF_DRAWS = (50, 100, 200), 350, 8, 2.365
+EXPECTED = "the expected form, nothing learned"
 
 
 def outcomes_of(data: Path, tasks: range) -> Floats:
@@ -53,64 +54,73 @@ def table_of(data: Path, count: int, processes: int) -> Floats:
         return np.concatenate(list(pool.map(partial(outcomes_of, data), parts)))
 
 
-def likenesses(texts: Sequence[str]) -> Floats:
-    """Return how many common words, and pairs of words, each two texts share, as cosines."""
-    words = Rarity(word_terms, counted=partial(word_terms, pairs=True))
-    words.add(texts)
-    rows = words.common_rows(texts).astype(np.float64)
-    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
-    return rows @ rows.T
+class Bank:
+    """The cases of a bank, and the numbers of each pair of a task and a case from which the success is predicted."""
 
+    def __init__(self, cases: NDArray[np.int64], tasks: Sequence[str], solutions: Sequence[str], topics: Floats) -> None:
+        self.cases, self._topics, self._tasks, self._solutions = cases, topics, tasks, solutions
+        self._form = ExpectedForm()
+        self._form.add([tasks[case] for case in cases], [solutions[case] for case in cases])
 
-class Ranked:
-    """Numbers of each pair of a task and a case of one bank, from which the success is predicted."""
+    def expected(self, task: int) -> Floats:
+        """Return how far each case's solution has the form that the *other* cases let us expect; the library's own signal."""
+        found = np.zeros(len(self.cases))
+        others = self.cases != task
+        texts, solutions = ([of[case] for case in self.cases[others]] for of in (self._tasks, self._solutions))
+        found[others] = self._form.likeness(self._tasks[task], texts, solutions)
+        return found
 
-    def __init__(self, bank: NDArray[np.int64], likeness: dict[str, Floats], lengths: Floats, rates: Floats) -> None:
-        self._bank, self._likeness, self._lengths, self._rates = bank, likeness, lengths, rates
+    def likeness(self, words: Rarity, texts: Sequence[str], asked: Sequence[int]) -> Floats:
+        """Return how many common words, and pairs of words, texts share with those of the cases, as cosines."""
+        rows = words.common_rows([texts[one] for one in (*asked, *self.cases)]).astype(np.float64)
+        return rows[: len(asked)] @ rows[len(asked) :].T
 
-    def _expected(self, task: int) -> Floats:
-        """Return how alike each case's solution is to the one to be expected from the tasks of the other cases."""
-        others = self._bank[self._bank != task]
-        tasks, solutions = self._likeness["tasks"], self._likeness["solutions"]
-        known = tasks[np.ix_(others, others)] + RIDGE * np.eye(len(others))
-        return np.linalg.solve(known, tasks[others, task]) @ solutions[np.ix_(others, self._bank)]
+    def most_similar_solution(self, asked: Sequence[int]) -> Floats:
+        """Return how alike the right solution of each task is to that of each case, which no memory can know."""
+        return self.likeness(self._form.solutions, self._solutions, asked)
 
-    def signals(self, tasks: Sequence[int], *, known: bool = False) -> Floats:
-        """Return the numbers, of shape (tasks, cases, numbers); the first is the likeness to the expected solution."""
-        expected = np.array([self._expected(task) for task in tasks])
-        names = ("topics", "tasks", *(["solutions"] if known else []))
-        columns = [expected, *(self._likeness[name][np.ix_(tasks, self._bank)] for name in names)]
-        columns += [column - column.max(axis=1, keepdims=True) for column in columns]
-        columns += [np.broadcast_to(one[self._bank], expected.shape) for one in (self._lengths, self._rates)]
+    def signals(self, asked: Sequence[int], rates: Floats, *, known: bool = False) -> Floats:
+        """Return the numbers of each pair, of shape (tasks, cases, numbers); the first one is ``expected``."""
+        columns = [np.array([self.expected(task) for task in asked]), self._topics[np.ix_(asked, self.cases)]]
+        columns.append(self.likeness(self._form.tasks, self._tasks, asked))
+        if known:
+            columns.append(self.most_similar_solution(asked))
+        own = np.asarray(asked)[:, None] == self.cases  # a new task has no case of its own among which to be the best
+        columns += [column - np.where(own, -np.inf, column).max(axis=1, keepdims=True) for column in columns]
+        lengths = np.array([len(self._solutions[case]) for case in self.cases], np.float64)
+        columns += [np.broadcast_to(one, columns[0].shape) for one in (lengths, rates)]
         return np.stack(columns, axis=-1)
 
 
 def learned(signals: Floats, solved: Floats, counts: NDArray[np.bool_], asked: Floats) -> Floats:
     """Predict success from numbers of pairs, as trees that were boosted on the outcomes of other pairs."""
     trees = HistGradientBoostingClassifier(
-        max_iter=150, learning_rate=0.08, max_leaf_nodes=15, l2_regularization=1.0, random_state=0
+        max_iter=100, max_leaf_nodes=8, l2_regularization=1.0, early_stopping=False, random_state=0
     )
     trees.fit(signals[counts], solved[counts])
     return trees.predict_proba(asked.reshape(-1, asked.shape[-1]))[:, 1].reshape(asked.shape[:2])
 
 
-def choose(solved: Floats, likeness: dict[str, Floats], lengths: Floats, size: int, seed: int) -> dict[str, float]:
-    """Return the success in percent of each way to choose a case, on tasks that were not learned from."""
-    order = np.random.default_rng(seed).permutation(len(solved))
-    old, new, bank = order[:LEARNED_FROM], order[LEARNED_FROM:], order[:size]
-    pairs, others = solved[np.ix_(new, bank)], old[:, None] != bank
-    ranked = Ranked(bank, likeness, lengths, solved[old].mean(axis=0))
-    scores = {
-        "the most similar task": likeness["topics"][np.ix_(new, bank)],
-        "the expected form, nothing learned": ranked.signals(new)[:, :, 0],
-    }
+def choose(solved: Floats, bank: Bank, old: NDArray[np.int64], new: NDArray[np.int64]) -> dict[str, float]:
+    """Return the success in percent of each way to choose a case for the new tasks; outcomes of the old ones are known."""
+    others, rates = old[:, None] != bank.cases, solved[np.ix_(old, bank.cases)].mean(axis=0)
+    pairs, asked = solved[np.ix_(new, bank.cases)], bank.signals(new, rates, known=True)
+    scores = {"the most similar task": asked[:, :, 1], EXPECTED: asked[:, :, 0]}
     for name, known in (("learned from all outcomes", False), ("learned, and solution known", True)):
-        signals = ranked.signals(old, known=known)
-        scores[name] = learned(signals, solved[np.ix_(old, bank)], others, ranked.signals(new, known=known))
-    scores["the most similar solution (nobody knows it)"] = likeness["solutions"][np.ix_(new, bank)]
+        seen, outcomes = bank.signals(old, rates, known=known), solved[np.ix_(old, bank.cases)]
+        scores[name] = learned(seen, outcomes, others, bank.signals(new, rates, known=known))
+    scores["the most similar solution (nobody knows it)"] = bank.most_similar_solution(new)
     scores["some case of the bank"] = pairs
     rows = np.arange(len(new))
     return {name: 100.0 * float(pairs[rows, score.argmax(axis=1)].mean()) for name, score in scores.items()}
+
+
+def cell(found: Sequence[dict[str, float]], name: str) -> str:
+    """Write the mean success, and the mean difference from the expected form with its 95 % interval over the draws."""
+    mean = float(np.mean([one[name] for one in found]))
+    differences = np.array([one[name] - one[EXPECTED] for one in found])
+    half = T_OF_DRAWS * differences.std(ddof=1) / np.sqrt(len(found))
+    return f"{mean:.1f}" if name == EXPECTED else f"{mean:.1f} ({differences.mean():+.1f} ± {half:.1f})"
 
 
 def main() -> None:
@@ -122,15 +132,19 @@ def main() -> None:
     given = parser.parse_args()
     items = TablesTask(name="llb-db", file="llb_db.json").items(given.data)
     if not given.table.exists():
-        np.save(given.table, table_of(given.data, len(items), given.processes))
+        with given.table.open("wb") as file:
+            np.save(file, table_of(given.data, len(items), given.processes))
     solved = np.load(given.table, allow_pickle=False).astype(np.float64)
     tasks, solutions = [item.query for item in items], [str(item.solution) for item in items]
     vectors = np.asarray(best_embedder().embed(tasks), np.float64)
-    likeness = {"topics": vectors @ vectors.T, "tasks": likenesses(tasks), "solutions": likenesses(solutions)}
-    lengths = np.array([float(len(solution)) for solution in solutions])
-    found = {size: [choose(solved, likeness, lengths, size, seed) for seed in range(REPEATS)] for size in BANKS}
-    means = {name: [f"{np.mean([one[name] for one in found[size]]):.1f}" for size in BANKS] for name in found[BANKS[0]][0]}
-    print(markdown([["chosen by", *(f"{size} cases" for size in BANKS)], *([name, *cells] for name, cells in means.items())]))
+    found: dict[int, list[dict[str, float]]] = {size: [] for size in BANKS}
+    for seed in range(DRAWS):
+        order = np.random.default_rng(seed).permutation(len(items))
+        old, new = order[:LEARNED_FROM], order[LEARNED_FROM:]
+        for size in BANKS:
+            found[size].append(choose(solved, Bank(order[:size], tasks, solutions, vectors @ vectors.T), old, new))
+    rows = [[name, *(cell(found[size], name) for size in BANKS)] for name in found[BANKS[0]][0]]
+    print(markdown([["chosen by", *(f"{size} cases" for size in BANKS)], *rows]))
 
 
 if __name__ == "__main__":

@@ -248,6 +248,14 @@ def test_what_texts_have_in_common_is_the_cosine_of_their_common_words():
     forms.add(np.arange(5), [words.add(stored)])
     assert forms.nearest("list roads by size", words, k=2).tolist() == [0, 4]
     assert forms.nearest("list roads by size", words, k=9).tolist() == [0, 4]
+    assert forms.nearest("list roads by size", words, k=0).tolist() == []
+
+
+def test_of_cases_with_the_same_words_the_oldest_is_nearest_also_with_many_words():
+    words, forms = Rarity(word_terms), NewestForms()
+    words.add([" ".join(f"word{n}" for n in range(3_000))])  # so many that the counts stand in a table
+    forms.add(np.arange(4), [words.add(["sort cups", "list cups by size", "list cups by size", "list cups by size"])])
+    assert forms.nearest("list lamps by size", words, k=2).tolist() == [1, 2]
 
 
 def test_explain_names_the_form():

@@ -61,7 +61,8 @@ def test_the_best_memory_stands_first(rates: dict[tuple[str, str], np.ndarray]):
 
 
 def test_the_sentences_say_what_the_rows_say(rates: dict[tuple[str, str], np.ndarray]):
-    page = " ".join((ROOT / "docs" / "board.md").read_text().split())
+    lines = (ROOT / "docs" / "board.md").read_text().splitlines()
+    page = " ".join(" ".join(line for line in lines if not line.startswith("|")).split())
     always = "CASCADE, always a case"
     for method, other, stream in (
         ("CASCADE", "similarity", "bfcl"),
