@@ -214,7 +214,7 @@ class Rarity:
     def common_to(self, text: str, buckets: NDArray[np.integer], starts: NDArray[np.integer]) -> NDArray[np.float32]:
         """Return ``common`` for texts whose terms are known: those of text i are ``buckets[starts[i] : starts[i + 1]]``."""
         query = self._terms([text])[1]
-        weights = np.square(self._commonness(self._tally.dense()))
+        weights = np.square(self._commonness(self._tally.dense().copy()))  # a copy, since another thread may be counting
         in_query = np.zeros(BUCKETS, bool)
         in_query[query] = True
         each = weights.take(buckets)
@@ -242,7 +242,6 @@ class Rarity:
 
     def _commonness(self, counts: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return a number between 0 and 1 for terms that so many texts have: a half if _COMMON of the texts do."""
-        counts = counts.copy()  # another thread may be counting
         return counts / (counts + np.float32(max(_COMMON * self.texts, 1e-9)))
 
     def _cosines(

@@ -32,6 +32,8 @@ from cascade_memory.evaluation.tasks.tables_task import TablesTask
 Floats = NDArray[np.float64]
 BANKS, LEARNED_FROM, DRAWS, T_OF_DRAWS = (50, 100, 200), 350, 8, 2.365
 EXPECTED = "the expected form, nothing learned"
+# Places in the last axis of ``Bank.signals``; those of SOLUTION are what nobody can know.
+FORM, TOPIC, SOLUTION = 0, 1, (3, 7)
 
 
 def outcomes_of(data: Path, tasks: range) -> Floats:
@@ -62,7 +64,7 @@ class Bank:
         self._form = ExpectedForm()
         self._form.add([tasks[case] for case in cases], [solutions[case] for case in cases])
 
-    def expected(self, task: int) -> Floats:
+    def _expected(self, task: int) -> Floats:
         """Return how far each case's solution has the form that the *other* cases let us expect; the library's own signal."""
         found = np.zeros(len(self.cases))
         others = self.cases != task
@@ -70,21 +72,19 @@ class Bank:
         found[others] = self._form.likeness(self._tasks[task], texts, solutions)
         return found
 
-    def likeness(self, words: Rarity, texts: Sequence[str], asked: Sequence[int]) -> Floats:
+    def _likeness(self, words: Rarity, texts: Sequence[str], asked: Sequence[int]) -> Floats:
         """Return how many common words, and pairs of words, texts share with those of the cases, as cosines."""
         rows = words.common_rows([texts[one] for one in (*asked, *self.cases)]).astype(np.float64)
         return rows[: len(asked)] @ rows[len(asked) :].T
 
-    def most_similar_solution(self, asked: Sequence[int]) -> Floats:
-        """Return how alike the right solution of each task is to that of each case, which no memory can know."""
-        return self.likeness(self._form.solutions, self._solutions, asked)
-
-    def signals(self, asked: Sequence[int], rates: Floats, *, known: bool = False) -> Floats:
-        """Return the numbers of each pair, of shape (tasks, cases, numbers); the first one is ``expected``."""
-        columns = [np.array([self.expected(task) for task in asked]), self._topics[np.ix_(asked, self.cases)]]
-        columns.append(self.likeness(self._form.tasks, self._tasks, asked))
-        if known:
-            columns.append(self.most_similar_solution(asked))
+    def signals(self, asked: Sequence[int], rates: Floats) -> Floats:
+        """Return the numbers of each pair, of shape (tasks, cases, numbers): four, each less its best, and two of the case."""
+        columns = [
+            np.array([self._expected(task) for task in asked]),
+            self._topics[np.ix_(asked, self.cases)],
+            self._likeness(self._form.tasks, self._tasks, asked),
+            self._likeness(self._form.solutions, self._solutions, asked),
+        ]
         own = np.asarray(asked)[:, None] == self.cases  # a new task has no case of its own among which to be the best
         columns += [column - np.where(own, -np.inf, column).max(axis=1, keepdims=True) for column in columns]
         lengths = np.array([len(self._solutions[case]) for case in self.cases], np.float64)
@@ -104,13 +104,17 @@ def learned(signals: Floats, solved: Floats, counts: NDArray[np.bool_], asked: F
 def choose(solved: Floats, bank: Bank, old: NDArray[np.int64], new: NDArray[np.int64]) -> dict[str, float]:
     """Return the success in percent of each way to choose a case for the new tasks; outcomes of the old ones are known."""
     others, rates = old[:, None] != bank.cases, solved[np.ix_(old, bank.cases)].mean(axis=0)
-    pairs, asked = solved[np.ix_(new, bank.cases)], bank.signals(new, rates, known=True)
-    scores = {"the most similar task": asked[:, :, 1], EXPECTED: asked[:, :, 0]}
-    for name, known in (("learned from all outcomes", False), ("learned, and solution known", True)):
-        seen, outcomes = bank.signals(old, rates, known=known), solved[np.ix_(old, bank.cases)]
-        scores[name] = learned(seen, outcomes, others, bank.signals(new, rates, known=known))
-    scores["the most similar solution (nobody knows it)"] = bank.most_similar_solution(new)
-    scores["some case of the bank"] = pairs
+    pairs, outcomes = solved[np.ix_(new, bank.cases)], solved[np.ix_(old, bank.cases)]
+    asked, seen = bank.signals(new, rates), bank.signals(old, rates)
+    asked_of_memory, seen_of_memory = (np.delete(one, SOLUTION, axis=-1) for one in (asked, seen))
+    scores = {
+        "the most similar task": asked[:, :, TOPIC],
+        EXPECTED: asked[:, :, FORM],
+        "learned from all outcomes": learned(seen_of_memory, outcomes, others, asked_of_memory),
+        "learned, and solution known": learned(seen, outcomes, others, asked),
+        "the most similar solution (nobody knows it)": asked[:, :, SOLUTION[0]],
+        "some case of the bank": pairs,
+    }
     rows = np.arange(len(new))
     return {name: 100.0 * float(pairs[rows, score.argmax(axis=1)].mean()) for name, score in scores.items()}
 
