@@ -102,7 +102,7 @@ def _chat(options: argparse.Namespace) -> tuple[Chat, dict[str, Any]]:
     if not options.folder and not (options.model and options.base_url):
         raise InvalidInput("name the model: --model NAME --base-url URL for one behind a server, or --folder FOLDER")
     if options.folder:
-        from cascade_memory.evaluation.outcomes import LocalBatches
+        from cascade_memory.evaluation.outcomes import LocalBatches, dtype_in
 
         if unknown := sorted({name for name, value in sampling.items() if value is not None} - {"temperature", "max_tokens"}):
             raise InvalidInput(f"a model in this process takes only max_tokens, not {unknown[0]!r}")
@@ -113,7 +113,7 @@ def _chat(options: argparse.Namespace) -> tuple[Chat, dict[str, Any]]:
         most = sampling["max_tokens"]
         if type(most) is not int or most < 1:
             raise InvalidInput(f"max_tokens must be a whole number from 1 on, not {most!r}")
-        chat = LocalBatches(options.folder, most=most, batch=options.together)
+        chat = LocalBatches(options.folder, most=most, batch=options.together, dtype=dtype_in(options.out))
         return chat, dict(chat.about)
     return chat_of(options, sampling), {"server": options.base_url}
 

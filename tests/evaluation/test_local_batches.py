@@ -11,10 +11,10 @@ import pytest
 from tiny_language_models import WORDS, make_language_model
 
 from cascade_memory.errors import InvalidInput, ModelUnavailable
-from cascade_memory.evaluation.gradient.loading import CausalLM, load_causal_lm
+from cascade_memory.evaluation.gradient.loading import CausalLM, fastest_dtype, load_causal_lm
 from cascade_memory.evaluation.gradient.local_chat import prompt_tokens
 from cascade_memory.evaluation.model.chat import Message, PromptTooLong
-from cascade_memory.evaluation.outcomes import LocalBatches, Outcomes, local_batches
+from cascade_memory.evaluation.outcomes import LocalBatches, Outcomes, dtype_in, local_batches
 
 SPOKEN = [word for word in WORDS if word[0] != "["]
 
@@ -28,8 +28,8 @@ def folder(tmp_path: Path) -> str:
 def exact(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compute in float32, so that a batch of another make-up rounds nothing else."""
 
-    def load(name: str, *, halved: bool) -> CausalLM:
-        assert halved
+    def load(name: str, *, dtype: str) -> CausalLM:
+        assert dtype in ("float32", "bfloat16")
         return load_causal_lm(name)
 
     monkeypatch.setattr(local_batches, "load_causal_lm", load)
@@ -156,6 +156,21 @@ def test_a_failure_reaches_those_who_wait_and_the_next_batch_is_answered(folder:
     with pytest.raises(ModelUnavailable, match="was closed"):
         model.complete(prompt(2, 4))
     assert threading.active_count() < 50
+
+
+def test_it_computes_with_what_the_table_was_made_with_or_else_with_what_is_fast_here(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(local_batches, "load_causal_lm", load_causal_lm)
+    slow, fast = sorted(("float32", "bfloat16"), key=lambda one: one == fastest_dtype())
+    assert LocalBatches(folder).about["dtype"] == fast
+    table = tmp_path / "table"
+    assert dtype_in(table) is None
+    with Outcomes(table, chat := LocalBatches(folder, dtype=slow), about=chat.about) as outcomes:
+        outcomes.complete(prompt(1, 4))
+    assert dtype_in(table) == slow
+    with pytest.raises(InvalidInput, match="dtype|weights"), Outcomes(table, other := LocalBatches(folder), about=other.about):
+        pass
 
 
 def test_its_answers_fill_a_table(folder: str, tmp_path: Path):

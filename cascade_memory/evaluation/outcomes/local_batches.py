@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cascade_memory.errors import InvalidInput, ModelUnavailable
-from cascade_memory.evaluation.gradient.loading import CausalLM, load_causal_lm
+from cascade_memory.evaluation.gradient.loading import CausalLM, fastest_dtype, load_causal_lm
 from cascade_memory.evaluation.gradient.local_chat import prompt_tokens
 from cascade_memory.evaluation.model.chat import Message, Note, PromptTooLong, Reply, Try
 
@@ -41,15 +41,16 @@ class LocalBatches:
     The same prompt gets the same answer, except in rare ties, which may be rounded differently in a batch of other prompts.
 
     Args:
-        folder: A causal language model with its tokenizer; on a CPU it computes in bfloat16.
+        folder: A causal language model with its tokenizer.
         most: The largest number of tokens of an answer.
         batch: The largest number of prompts that are answered at once.
+        dtype: What a CPU computes with, "float32" or "bfloat16"; by default whichever is faster on this machine.
     """
 
-    def __init__(self, folder: str, *, most: int = 256, batch: int = 32) -> None:
+    def __init__(self, folder: str, *, most: int = 256, batch: int = 32, dtype: str | None = None) -> None:
         if most < 1 or batch < 1:
             raise InvalidInput(f"most and batch must be at least 1, not {most} and {batch}")
-        self._lm = load_causal_lm(folder, halved=True)
+        self._lm = load_causal_lm(folder, dtype=dtype or fastest_dtype())
         self._most, self._batch = most, batch
         self.name = self._lm.name
         self.settings: Mapping[str, Any] = {"temperature": 0, "max_tokens": most}

@@ -117,6 +117,13 @@ class OutcomeFile:
             self.outcomes[_about(outcome)] = outcome
 
 
+def dtype_in(path: Path) -> str | None:
+    """Return what the model of the table at ``path`` computed with: "float32" or "bfloat16", or None if no table says so."""
+    head = OutcomeFile(path).head
+    found = None if head is None else head.about.get("dtype")
+    return found if found in ("float32", "bfloat16") else None
+
+
 def _reply(entry: Mapping[str, Any]) -> Reply:
     prompt, completion = entry["tokens"]
     _check(all(type(one) is int and one >= 0 for one in (prompt, completion)), "tokens are two whole numbers")
