@@ -26,14 +26,25 @@ NOTHING = "(nothing)"  # some providers refuse a message without words
 
 
 def check_show(show: object) -> None:
-    """Raise ``InvalidInput`` if ``show`` names no way to show cases."""
-    if show not in ("text", "turns"):
+    """Raise ``InvalidInput`` if ``show`` names no way to show cases; None leaves the choice to ``way_to_show``."""
+    if show not in ("text", "turns", None):
         raise InvalidInput(f'show must be "text" or "turns", not {quoted(show)}')
 
 
 def is_only_text(case: RecalledCase) -> bool:
     """Say whether a case is always shown as text between fences: a failed attempt, or a case of a source with little trust."""
     return is_failure(case) or case.trust < _TRUSTED
+
+
+def way_to_show(cases: Sequence[RecalledCase], show: Show | None = None) -> Show:
+    """Return how cases are shown: as ``show`` says, or by default as turns if several may be turns, and as text otherwise.
+
+    With one case the two are worth the same, and a text before the task leaves a provider's prompt cache valid. With several
+    cases a small model solved more with turns: docs/decisions/49.
+    """
+    if show is not None:
+        return show
+    return "turns" if sum(not is_only_text(case) for case in cases) > 1 else "text"
 
 
 def turns(cases: Sequence[RecalledCase], tools: Collection[str] = (), recall: str = "") -> list[Turn]:

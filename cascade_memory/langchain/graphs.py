@@ -30,7 +30,7 @@ class GraphHooks:
         _handler: CascadeCallbackHandler
 
     def recall_node(
-        self, *, query: Text = None, skip: Skip = None, key: str = "cascade", show: Show = "text"
+        self, *, query: Text = None, skip: Skip = None, key: str = "cascade", show: Show | None = None
     ) -> Runnable[Any, Any]:
         """Build a LangGraph node that recalls and puts the episode into ``state[key]`` (plain JSON).
 
@@ -40,7 +40,8 @@ class GraphHooks:
             skip: A function that gets the user's last message (or the text that ``query`` finds), and returns True if it is no
                 task, such as a command: then nothing is recalled and no episode is opened.
             key: Where to put the episode; the graph's state must declare this key.
-            show: How ``inject`` shows the cases: as "text" between fences, or as earlier "turns" of the chat.
+            show: How ``inject`` shows the cases: as "text" between fences, or as earlier "turns" of the chat. By default one
+                case is text, and several are turns.
         """
         return recall_node(self._engine, self._handler, query=query, skip=skip, key=key, k=self.k, show=show)
 

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.messages import BaseMessage, SystemMessage, convert_to_messages
 
-from cascade_memory.cycle.chat_turns import Show
+from cascade_memory.cycle.chat_turns import Show, way_to_show
 
 if TYPE_CHECKING:
     from cascade_memory.domain.recall import Recall
 
 
-def shown(recall: Recall, show: Show) -> dict[str, Any]:
+def shown(recall: Recall, show: Show | None) -> dict[str, Any]:
     """Return the recalled cases as fields of the episode that a graph keeps in its state; the values are plain JSON.
 
-    With ``show="turns"``, the turns are returned twice: as text and, if there are tool calls, with these calls. Which tools the
-    model is offered is known only when the model is called.
+    Turns are returned twice: as text and, if there are tool calls, with these calls. Which tools the model is offered is known
+    only when the model is called.
     """
-    if show == "text":
+    if way_to_show(recall.cases, show) == "text":
         return {"context": recall.render()}
     steps = (case.solution.steps for case in recall.cases if not isinstance(case.solution, str))
     tools = {step.tool for some in steps for step in some if step.tool}

@@ -66,7 +66,7 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         handler: CascadeCallbackHandler,
         *,
         inject: Literal["user", "system"] = "user",
-        show: Show = "text",
+        show: Show | None = None,
         namespace: Namespace = None,
         name: str = "CascadeMiddleware",
         k: int | None = None,
@@ -86,7 +86,8 @@ class CascadeMiddleware(AgentMiddleware[CascadeState, Any]):
         self.tools = []
         self._memory, self._handler, self._inject, self._namespace, self._name = memory, handler, inject, namespace, name
         self._k, self._query, self._answer, self._skip = k, query, solution, skip
-        self._show: Show = show
+        # The system prompt has no room for turns, so by default its cases are text.
+        self._show: Show | None = "text" if inject == "system" else show
         self._record = Record()
 
     @property

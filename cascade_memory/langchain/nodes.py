@@ -45,7 +45,7 @@ class _Once:
 
 
 def recall_node(
-    memory: Memory, handler: CascadeCallbackHandler, *, query: Text, skip: Skip, key: str, k: int, show: Show
+    memory: Memory, handler: CascadeCallbackHandler, *, query: Text, skip: Skip, key: str, k: int, show: Show | None
 ) -> Runnable[Any, Any]:
     """Build the node that opens an episode."""
     check_places(query=query, skip=skip)

@@ -196,7 +196,7 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
         self,
         *,
         inject: Literal["user", "system"] = "user",
-        show: Literal["text", "turns"] = "text",
+        show: Literal["text", "turns"] | None = None,
         namespace: Namespace = None,
         name: str = "CascadeMiddleware",
         query: Text = None,
@@ -208,7 +208,8 @@ class CascadeMemory(Adapter, GraphHooks, BaseRetriever, metaclass=saying(type(Ba
         Args:
             inject: Show the cases before the user's message ("user"), or at the end of the system prompt ("system").
             show: As "text" between fences, or as earlier "turns" of the chat (``recall.messages()``), which come first; they
-                have tool calls only if the agent has all the tools that the cases called.
+                have tool calls only if the agent has all the tools that the cases called. By default one case is text, and
+                several are turns; in the system prompt cases are always text.
             namespace: Whose cases to use: a name, or a function of LangGraph's ``runtime``, for example for one namespace per
                 user.
             name: Give a second memory in the same agent another name.

@@ -11,7 +11,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.memory import BaseMemoryBlock
 from pydantic import PrivateAttr
 
-from cascade_memory.cycle.chat_turns import check_show
+from cascade_memory.cycle.chat_turns import Show, check_show, way_to_show
 from cascade_memory.domain.recall import Recall
 from cascade_memory.llama_index.trajectory import Turn, turn_in
 from cascade_memory.memory.threads import in_thread
@@ -35,16 +35,22 @@ class CascadeMemoryBlock(BaseMemoryBlock[Any]):
     _memory: Memory = PrivateAttr()
     _recall: Callable[[str], Recall] = PrivateAttr()
     _go_on: Callable[[Recall], object] = PrivateAttr()
-    _turns: bool = PrivateAttr()
+    _show: Show | None = PrivateAttr()
     _tasks: OrderedDict[str, Recall] = PrivateAttr(default_factory=OrderedDict)
     _lock: Any = PrivateAttr(default_factory=threading.Lock)
 
     def __init__(
-        self, memory: Memory, recall: Callable[[str], Recall], go_on: Callable[[Recall], object], *, show: str, **fields: Any
+        self,
+        memory: Memory,
+        recall: Callable[[str], Recall],
+        go_on: Callable[[Recall], object],
+        *,
+        show: Show | None,
+        **fields: Any,
     ) -> None:
         super().__init__(**fields)
         check_show(show)
-        self._memory, self._recall, self._go_on, self._turns = memory, recall, go_on, show == "turns"
+        self._memory, self._recall, self._go_on, self._show = memory, recall, go_on, show
 
     def shows(self, recall: Callable[[str], Recall]) -> bool:
         """Return True if this block shows the cases that ``recall`` finds, not those of another memory or adapter."""
@@ -68,7 +74,7 @@ class CascadeMemoryBlock(BaseMemoryBlock[Any]):
         LlamaIndex puts turns before all messages. If the conversation has a system message, the cases are text instead: many
         models refuse a system message that is not the first message.
         """
-        if not self._turns or any(one.role == MessageRole.SYSTEM for one in messages):
+        if way_to_show(recall.cases, self._show) == "text" or any(one.role == MessageRole.SYSTEM for one in messages):
             return recall.render()
         return [ChatMessage(role=one["role"], content=one["content"]) for one in recall.messages()]
 

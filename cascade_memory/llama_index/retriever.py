@@ -163,13 +163,14 @@ class CascadeMemory(Adapter, BaseRetriever, metaclass=saying(type(BaseRetriever)
         guard = Guard(self._engine, self._episode_here, self._noted, self._own_tools)
         return [guarded(tool, guard) for tool in tools]
 
-    def block(self, *, name: str = "cascade_memory", show: Literal["text", "turns"] = "text") -> CascadeMemoryBlock:
+    def block(self, *, name: str = "cascade_memory", show: Literal["text", "turns"] | None = None) -> CascadeMemoryBlock:
         """Make a block for ``Memory.from_defaults(memory_blocks=[...], insert_method=InsertMethod.USER)``.
 
         Args:
             name: The name of the block in LlamaIndex's template.
             show: The cases as "text" between fences, or as earlier "turns" of the chat (``recall.messages()``), which come
-                before the chat's own history.
+                before the chat's own history. By default one case is text, and several are turns; in a conversation with a
+                system message, cases are always text.
         """
         return CascadeMemoryBlock(self._engine, self._recall, self._runs.go_on, name=name, show=show)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, cast
 
 from mcp.types import CallToolResult
 from pydantic import FailFast, Field
 
 from cascade_memory.assembly.cascade import CascadeMemory
-from cascade_memory.cycle.chat_turns import check_show
+from cascade_memory.cycle.chat_turns import Show, check_show, way_to_show
 from cascade_memory.domain import recall_tool
 from cascade_memory.domain.actions import check_actor
 from cascade_memory.errors import AlreadyRewarded, CascadeError, StoreError
@@ -136,8 +136,11 @@ def _reading(server: Any, verbs: Verbs) -> None:
         return await _answered(verbs, lambda asked: compact(asked.episode(episode_id)), ResourceError)
 
     @server.prompt()
-    async def solve_with_cases(task: str, show: str = "text") -> list[dict[str, str]]:
-        """Solve a task with the help of cases from earlier tasks, as "text" before it, or as earlier "turns" of the chat."""
+    async def solve_with_cases(task: str, show: str | None = None) -> list[dict[str, str]]:
+        """Solve a task with the help of cases from earlier tasks, as "text" before it, or as earlier "turns" of the chat.
+
+        By default one case is text, and several are turns.
+        """
         return await _answered(verbs, lambda asked: _prompt(asked, task, show), prompt_error)
 
 
@@ -234,10 +237,10 @@ def _sentence(verbs: Verbs, error: Exception) -> str:
     return "the memory failed; go on without it (the host can find out why with: cascade-memory data doctor)"
 
 
-def _prompt(verbs: Verbs, task: str, show: str) -> list[dict[str, str]]:
+def _prompt(verbs: Verbs, task: str, show: str | None) -> list[dict[str, str]]:
     check_show(show)
     found = verbs.found_for(task)
-    turns = found.messages() if show == "turns" else []
+    turns = found.messages() if way_to_show(found.cases, cast("Show | None", show)) == "turns" else []
     parts = ["" if turns else found.render(), f"Solve this task:\n{task}"]
     if not verbs.read_only and found.error is None:
         ticket = "" if found.ticket is None else f' ticket "{found.ticket}",'

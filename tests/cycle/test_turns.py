@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cascade_memory import CascadeMemory, Step, Trajectory
-from cascade_memory.cycle.chat_turns import turns
+from cascade_memory.cycle.chat_turns import turns, way_to_show
 from cascade_memory.domain.recall import RecalledCase
 from cascade_memory.errors import InvalidInput
 
@@ -34,6 +34,20 @@ def test_the_most_promising_case_is_the_last_turn():
         {"role": "assistant", "content": "a"},
     ]
     assert turns([]) == []
+
+
+def test_by_default_one_case_is_text_and_several_are_turns():
+    assert [way_to_show([case(str(number)) for number in range(count)]) for count in range(4)] == [
+        "text",
+        "text",
+        "turns",
+        "turns",
+    ]
+    assert way_to_show([case("a"), case("b")], "text") == "text"
+    assert way_to_show([], "turns") == "turns"
+    doubtful = [case("a", trust=1), case("b", trust=1), case("c", metadata={"solved": False})]
+    assert way_to_show([*doubtful, case("d")]) == "text", "only one of them may be a turn"
+    assert way_to_show([*doubtful, case("d"), case("e")]) == "turns"
 
 
 def test_steps_become_calls_with_their_results_if_the_model_has_the_tools():

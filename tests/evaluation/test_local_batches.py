@@ -169,7 +169,7 @@ def test_it_computes_with_what_the_table_was_made_with_or_else_with_what_is_fast
     with Outcomes(table, chat := LocalBatches(folder, dtype=slow), about=chat.about) as outcomes:
         outcomes.complete(prompt(1, 4))
     assert dtype_in(table) == slow
-    with pytest.raises(InvalidInput, match="dtype|weights"), Outcomes(table, other := LocalBatches(folder), about=other.about):
+    with pytest.raises(InvalidInput, match=r"dtype|weights"), Outcomes(table, other := LocalBatches(folder), about=other.about):
         pass
 
 

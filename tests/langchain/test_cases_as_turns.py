@@ -14,7 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from scripted import model
 
-from cascade_memory import Step, Trajectory
+from cascade_memory import Ranking, Step, Trajectory
 from cascade_memory.errors import InvalidInput
 from cascade_memory.langchain import CascadeMemory
 
@@ -102,6 +102,26 @@ def test_what_cannot_be_is_refused(memory: CascadeMemory, options: Any):
     if "inject" not in options:
         with pytest.raises(InvalidInput, match="turns"):
             memory.recall_node(**options)
+
+
+@pytest.mark.parametrize(
+    ("cases", "options", "kinds"),
+    [
+        (1, {}, ["system", "human"]),
+        (2, {}, ["system", "human", "ai", "human", "ai", "human"]),
+        (2, {"show": "text"}, ["system", "human"]),
+        (2, {"inject": "system"}, ["system", "human"]),
+    ],
+)
+def test_by_default_one_case_is_text_and_several_are_turns(make: Make, cases: int, options: Any, kinds: list[str]):
+    memory = make(k=2, ranking=Ranking(abstain=False))
+    for number in range(cases):
+        memory.add(f"what is 2 + {number}?", f"the abacus says {number + 2}")
+    script = solver()
+    agent = create_agent(script, [add], system_prompt="Be brief.", middleware=[memory.middleware(**options)])
+    agent.invoke(ask())
+    assert [message.type for message in script.seen[0]] == kinds
+    assert str(script.seen[0]).count("the abacus says") == cases
 
 
 class State(MessagesState):

@@ -212,6 +212,18 @@ async def test_a_block_can_show_cases_as_earlier_turns(memory):
         memory.block(show="chat")
 
 
+@pytest.mark.parametrize(("k", "roles"), [(1, ["user"]), (2, ["user", "assistant", "user", "assistant", "user"])])
+async def test_by_default_a_block_shows_one_case_as_text_and_several_as_turns(make, k, roles):
+    memory = make(k=k, ranking=Ranking(abstain=False))
+    for number in range(2):
+        memory.add(f"what is 2 + {number}?", f"the abacus says {number + 2}")
+    kept = Memory.from_defaults(memory_blocks=[memory.block()], insert_method=InsertMethod.USER)
+    await kept.aput(ChatMessage(role="user", content=TASK))
+    shown = await kept.aget()
+    assert [one.role.value for one in shown] == roles
+    assert str([one.blocks for one in shown]).count("the abacus says") == k
+
+
 async def test_turns_never_come_before_a_system_message_of_the_conversation(memory):
     kept = Memory.from_defaults(session_id="s", memory_blocks=[memory.block(show="turns")])
     await kept.aput(ChatMessage(role="system", content="Be brief."))

@@ -89,11 +89,12 @@ def load_causal_lm(name: str, *, dtype: str = "float32") -> CausalLM:
 def fastest_dtype() -> str:
     """Return "bfloat16" if this machine computes with it, else "float32".
 
-    A processor with AVX-512, AMX or ARM's bf16 is several times as fast with bfloat16. Others emulate it, a hundred times slower.
+    A processor with AVX-512, AMX or ARM's bf16 is several times as fast with bfloat16. Others emulate it, and are a hundred
+    times slower.
     """
     import torch
 
-    fast: bool = torch.cuda.is_available() or torch.ops.mkldnn._is_mkldnn_bf16_supported()  # noqa: SLF001 - no public name
+    fast: bool = torch.cuda.is_available() or torch.ops.mkldnn._is_mkldnn_bf16_supported()
     return "bfloat16" if fast else "float32"
 
 
