@@ -236,7 +236,7 @@ class LightPolicy:
         with self._publishing:
             self.expected.pop(outcome.key, None)
         weight = outcome.weight  # the recalls of one episode share its weight, so an episode counts once
-        if not len(outcome.slate):
+        if not len(outcome.slate.groups):
             self._rewards += weight / outcome.trust
             if not outcome.shown:  # else what was shown has been forgotten, so this says nothing about doing without a case
                 self.value.observe(None, shown=False, reward=outcome.reward, fitted=None, weight=weight)

@@ -49,7 +49,7 @@ def recall(
         allowed = further if among is None else np.intersect1d(further, among)
         living, _ = index.nearest(query.vector, len(allowed), allowed)  # without those that were evicted or forgotten since
         others = keys[~np.isin(keys, living)][: size - len(living)]
-        keys, similarity = index.nearest(query.vector, size, np.union1d(others, living))
+        keys, similarity = index.nearest(query.vector, size, np.sort(np.concatenate([others, living])))
     rows = ledger.candidates(keys, verified_after, min_trust)
     if (verified_after or min_trust) and len(rows) < len(keys):  # cases that may not be shown took places among the nearest
         keys, similarity = index.nearest(query.vector, 8 * size, among)

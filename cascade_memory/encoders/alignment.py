@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,6 +53,10 @@ class _Earlier:
     solution: str
     group: int
     vector: NDArray[np.float32]
+
+
+def _phrases(texts: Sequence[str]) -> Terms:
+    return word_terms(texts, pairs=True)
 
 
 class _Correlations:
@@ -176,7 +179,7 @@ class NewestForms:
     def nearest(self, text: str, words: Rarity, k: int) -> NDArray[np.int64]:
         """Return the keys of at most k cases whose tasks share most common words with a text, in ascending order."""
         keys, starts, buckets = self._rows
-        alike = words.common_to(text, buckets, starts)
+        alike = words.common(word_terms([text])[1], buckets, starts)
         least = np.partition(alike, -k)[-k] if k < len(alike) else 0.0
         near = np.flatnonzero((alike >= least) & (alike > 0.0))  # at least k, if several are as far as the last one
         return np.sort(keys[near[np.argsort(-alike[near], kind="stable")[:k]]])
@@ -200,8 +203,7 @@ class ExpectedForm:
     """
 
     def __init__(self) -> None:
-        phrases = functools.partial(word_terms, pairs=True)
-        self.tasks, self.solutions = Rarity(word_terms, counted=phrases), Rarity(word_terms, counted=phrases)
+        self.tasks, self.solutions = Rarity(word_terms, counted=_phrases), Rarity(word_terms, counted=_phrases)
 
     def add(self, tasks: Sequence[str], solutions: Sequence[str]) -> None:
         """Count the words of further tasks and their solutions."""
@@ -210,7 +212,11 @@ class ExpectedForm:
 
     def likeness(self, task: str, tasks: Sequence[str], solutions: Sequence[str]) -> NDArray[np.float32]:
         """Return for each case how much its solution has of the predicted form: the cosine of both."""
-        rows, forms = self.tasks.common_rows([task, *tasks]), self.solutions.common_rows(solutions)
+        return self.likeness_of(_phrases([task, *tasks]), _phrases(solutions), len(tasks))
+
+    def likeness_of(self, tasks: Terms, solutions: Terms, cases: int) -> NDArray[np.float32]:
+        """Return the same for so many cases, from the phrases of the new task and theirs, and of their solutions."""
+        rows, forms = self.tasks.common_rows(tasks, cases + 1), self.solutions.common_rows(solutions, cases)
         of_task, known, mean = rows[0], rows[1:], forms.mean(axis=0)
         counts = np.linalg.solve(known @ known.T + np.float32(_CHANCE) * np.eye(len(known), dtype=np.float32), known @ of_task)
         predicted = counts @ (forms - mean) + mean
@@ -218,16 +224,34 @@ class ExpectedForm:
 
 
 @dataclass(frozen=True, slots=True)
+class _Split:
+    """The hashed words of a text, and its words with the pairs of adjacent ones: a text is split once, and compared often."""
+
+    words: NDArray[np.int32]
+    phrases: NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
 class _EarlierCase:
-    text: str
-    solution: str
+    task: _Split
+    solution: _Split
     group: int
     vector: NDArray[np.float32]
 
 
-def _earlier_case(cases: Candidates, place: int) -> _EarlierCase:
-    vector = cases.vectors[place].copy()  # a part of the array would keep all of it in memory
-    return _EarlierCase(cases.texts[place][:TEXT_CHARS], cases.heads[place], int(cases.groups[place]), vector)
+def _split(texts: Sequence[str], counts: Rarity) -> list[_Split]:
+    """Count the phrases of some texts, and return what each text consists of."""
+    each = np.arange(len(texts) + 1)
+    parts = [
+        np.split(buckets, np.searchsorted(owners, each)[1:-1]) for owners, buckets in (word_terms(texts), counts.add(texts))
+    ]
+    return [_Split(words, phrases) for words, phrases in zip(*parts, strict=True)]
+
+
+def _joined(texts: Sequence[NDArray[np.int32]]) -> Terms:
+    """Return the terms of several texts together, from those of each, as they are if the texts are split in one call."""
+    owners = np.repeat(np.arange(len(texts), dtype=np.int32), [len(buckets) for buckets in texts])
+    return owners, np.concatenate(texts)
 
 
 class Form:
@@ -262,14 +286,20 @@ class Form:
         while chosen:
             # As many as would wait if they came one by one, so that cases that are read together say the same.
             enough = 1 if self._compared.pairs else _LEAST - len(self._waiting)
-            new = [_earlier_case(cases, place) for place in chosen[:enough]]
-            self.expected.add([case.text for case in new], [case.solution for case in new])
-            self._waiting += new
+            self._waiting += self._counted(cases, chosen[:enough])
             chosen = chosen[enough:]
             if self._compared.pairs or len(self._waiting) >= _LEAST:
                 self._compare_waiting()
         if self._compared.pairs > pairs and len(self._solutions) >= _LEAST:
             self.weight, self._spread = self._weight(), float(self._compared.deviations()[_FORM])
+
+    def _counted(self, cases: Candidates, places: Sequence[int]) -> Iterator[_EarlierCase]:
+        """Count the words of new cases, and yield what later ones are compared with."""
+        tasks = _split([cases.texts[place][:TEXT_CHARS] for place in places], self.expected.tasks)
+        solutions = _split([cases.heads[place] for place in places], self.expected.solutions)
+        for place, task, solution in zip(places, tasks, solutions, strict=True):
+            vector = cases.vectors[place].copy()  # a part of the array would keep all of it in memory
+            yield _EarlierCase(task, solution, int(cases.groups[place]), vector)
 
     def _compare_waiting(self) -> None:
         for case in self._waiting:
@@ -280,10 +310,14 @@ class Form:
     def _compare(self, case: _EarlierCase, others: list[_EarlierCase]) -> None:
         if not others:
             return
-        texts, solutions = [other.text for other in others], [other.solution for other in others]
-        rare, form = self.expected.tasks.shared(case.text, texts), self.expected.likeness(case.text, texts, solutions)
+        expected, tasks, n = self.expected, [case.task, *(other.task for other in others)], len(others)
         topic = np.array([other.vector @ case.vector for other in others])
-        solution = self.expected.solutions.common(case.solution, solutions)
+        form = expected.likeness_of(
+            _joined([task.phrases for task in tasks]), _joined([other.solution.phrases for other in others]), n
+        )
+        rare = expected.tasks.shared_with_first(_joined([task.words for task in tasks]), n)
+        owners, words = _joined([other.solution.words for other in others])
+        solution = expected.solutions.common(case.solution.words, words, np.searchsorted(owners, np.arange(n + 1)))
         likeness = np.stack([topic, form, rare, solution]).astype(np.float64)
         self._compared.add(likeness)
         self._solutions.add(case.group)

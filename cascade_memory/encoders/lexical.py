@@ -165,7 +165,7 @@ class Tally:
 class Rarity:
     """How rare each term is among the texts so far. ``terms`` splits texts into words or into letter sequences.
 
-    ``counted``, if it is given, returns further terms as well. They are counted, and ``common_rows`` has columns for them.
+    ``counted``, if it is given, returns further terms as well, which are counted too.
 
     >>> rarity = Rarity(word_terms)
     >>> _ = rarity.add(["the cup", "the lamp", "the desk"])
@@ -195,25 +195,28 @@ class Rarity:
 
     def shared(self, text: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return how much one text shares with each of the others: the cosine of both texts' terms; rare terms weigh more."""
-        owners, buckets = self._terms([text, *texts])
-        first = np.searchsorted(owners, 1)
-        return self._cosines(buckets[:first], owners[first:] - 1, buckets[first:], len(texts))
+        return self.shared_with_first(self._terms([text, *texts]), len(texts))
 
-    def common(self, text: str, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the same, where the *common* terms weigh more: which of the terms that recur both texts have.
+    def shared_with_first(self, terms: Terms, others: int) -> NDArray[np.float32]:
+        """Return how much the first text of ``terms`` shares with each of the ``others``, as ``shared`` does."""
+        owners, buckets = terms
+        first = np.searchsorted(owners, 1)
+        return self._cosines(buckets[:first], owners[first:] - 1, buckets[first:], others)
+
+    def common(
+        self, query: NDArray[np.int32], buckets: NDArray[np.integer], starts: NDArray[np.integer]
+    ) -> NDArray[np.float32]:
+        """Return a cosine as ``shared`` does, where the *common* terms weigh more: which terms that recur both texts have.
+
+        All the texts are split before: the terms of text i are ``buckets[starts[i] : starts[i + 1]]``.
 
         >>> rarity = Rarity(word_terms)
         >>> _ = rarity.add(["list cups by size", "list lamps by size", "count the cups"])
-        >>> common = rarity.common("list desks by size", ["list lamps by size", "count the desks"])
+        >>> owners, buckets = word_terms(["list lamps by size", "count the desks"])
+        >>> common = rarity.common(word_terms(["list desks by size"])[1], buckets, np.searchsorted(owners, [0, 1, 2]))
         >>> bool(common[0] > 0.8), bool(common[1] < 0.1)
         (True, True)
         """
-        owners, buckets = self._terms(texts)
-        return self.common_to(text, buckets, np.searchsorted(owners, np.arange(len(texts) + 1)))
-
-    def common_to(self, text: str, buckets: NDArray[np.integer], starts: NDArray[np.integer]) -> NDArray[np.float32]:
-        """Return ``common`` for texts whose terms are known: those of text i are ``buckets[starts[i] : starts[i + 1]]``."""
-        query = self._terms([text])[1]
         weights = np.square(self._commonness(self._tally.dense().copy()))  # a copy, since another thread may be counting
         in_query = np.zeros(BUCKETS, bool)
         in_query[query] = True
@@ -221,20 +224,20 @@ class Rarity:
         norms = np.sqrt(_sums(each, starts) * weights[query].sum(dtype=np.float64))
         return (_sums(each * in_query.take(buckets), starts) / np.maximum(norms, 1e-9)).astype(np.float32)
 
-    def common_rows(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return a unit row for each text, with a column for each term that any of them has; common terms weigh more.
+    def common_rows(self, terms: Terms, texts: int) -> NDArray[np.float32]:
+        """Return a unit row for each of so many texts, with a column for each of their terms; common terms weigh more.
 
         >>> rarity = Rarity(word_terms)
         >>> _ = rarity.add(["list cups by size", "list lamps by size"])
-        >>> rarity.common_rows(["list desks by size", "list roads by size", "desks"]).shape
+        >>> rarity.common_rows(word_terms(["list desks by size", "list roads by size", "desks"]), 3).shape
         (3, 5)
         """
-        owners, buckets = self._counted(texts)
+        owners, buckets = terms
         occurs, column = np.zeros(BUCKETS, bool), np.empty(BUCKETS, np.int32)
         occurs[buckets] = True
         columns = np.flatnonzero(occurs).astype(np.int32)  # quicker than to sort the buckets
         column[columns] = np.arange(len(columns))
-        rows = np.zeros((len(texts), len(columns)), np.float32)
+        rows = np.zeros((texts, len(columns)), np.float32)
         places = column.take(buckets)
         rows[owners, places] = self._commonness(self._tally.of(columns)).take(places)
         rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)

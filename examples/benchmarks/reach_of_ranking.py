@@ -24,7 +24,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from time_to_help import markdown
 
 from cascade_memory.encoders.alignment import ExpectedForm
-from cascade_memory.encoders.lexical import Rarity
+from cascade_memory.encoders.lexical import Rarity, word_terms
 from cascade_memory.evaluation.bench.stage import best_embedder
 from cascade_memory.evaluation.reuse.tables_agent import TablesAgent
 from cascade_memory.evaluation.tasks.tables_task import TablesTask
@@ -74,7 +74,8 @@ class Bank:
 
     def _likeness(self, words: Rarity, texts: Sequence[str], asked: Sequence[int]) -> Floats:
         """Return how many common words, and pairs of words, texts share with those of the cases, as cosines."""
-        rows = words.common_rows([texts[one] for one in (*asked, *self.cases)]).astype(np.float64)
+        all_texts = [texts[one] for one in (*asked, *self.cases)]
+        rows = words.common_rows(word_terms(all_texts, pairs=True), len(all_texts)).astype(np.float64)
         return rows[: len(asked)] @ rows[len(asked) :].T
 
     def signals(self, asked: Sequence[int], rates: Floats) -> Floats:

@@ -241,9 +241,11 @@ def test_what_texts_have_in_common_is_the_cosine_of_their_common_words():
     rarity = Rarity(word_terms)
     stored = ["list cups by size", "", "count the cups", "...", "list lamps by size, list them twice"]
     rarity.add(stored)
+    owners, buckets = word_terms(stored)
     for text in ("list desks by size", "size", "nothing known", ""):
-        rows = rarity.common_rows([text, *stored]).astype(np.float64)
-        assert rarity.common(text, stored) == pytest.approx(rows[1:] @ rows[0], abs=1e-6)
+        rows = rarity.common_rows(word_terms([text, *stored]), 6).astype(np.float64)
+        common = rarity.common(word_terms([text])[1], buckets, np.searchsorted(owners, np.arange(6)))
+        assert common == pytest.approx(rows[1:] @ rows[0], abs=1e-6)
     words, forms = Rarity(word_terms), NewestForms()
     forms.add(np.arange(5), [words.add(stored)])
     assert forms.nearest("list roads by size", words, k=2).tolist() == [0, 4]
