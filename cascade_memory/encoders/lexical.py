@@ -217,11 +217,11 @@ class Rarity:
         >>> bool(common[0] > 0.8), bool(common[1] < 0.1)
         (True, True)
         """
-        weights = np.square(self._commonness(self._tally.dense().copy()))  # a copy, since another thread may be counting
+        weights = np.square(self._commonness(self._tally.of(np.concatenate([query, buckets]))))
+        of_query, each = weights[: len(query)], weights[len(query) :]
         in_query = np.zeros(BUCKETS, bool)
         in_query[query] = True
-        each = weights.take(buckets)
-        norms = np.sqrt(_sums(each, starts) * weights[query].sum(dtype=np.float64))
+        norms = np.sqrt(_sums(each, starts) * of_query.sum(dtype=np.float64))
         return (_sums(each * in_query.take(buckets), starts) / np.maximum(norms, 1e-9)).astype(np.float32)
 
     def common_rows(self, terms: Terms, texts: int) -> NDArray[np.float32]:
