@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from cascade_memory.cycle.reuse import MAX_CASE_CHARS, MAX_TOTAL_CHARS, is_failure, render
 from cascade_memory.domain.quoting import quoted
-from cascade_memory.domain.recall import RecalledCase
+from cascade_memory.domain.recall import Recall, RecalledCase
 from cascade_memory.domain.trajectory import Trajectory
 from cascade_memory.domain.trust import LEVELS
 from cascade_memory.errors import InvalidInput
@@ -18,7 +18,8 @@ from cascade_memory.visible import fitting, legible_within
 Turn: TypeAlias = "dict[str, Any]"
 Show: TypeAlias = Literal["text", "turns"]  # how cases reach a model: between fences before the task, or as earlier turns
 
-# A turn looks as if it had happened, so it says more than a text between fences: that takes a source that judges or knows.
+# A turn looks as if it had happened, so a model may take it for more than a text between fences: that takes a source that
+# judges or knows.
 _TRUSTED = LEVELS["judge"]
 _NOTED = "I keep these cases in mind."
 _NO_ANSWER = "Done."
@@ -36,15 +37,16 @@ def is_only_text(case: RecalledCase) -> bool:
     return is_failure(case) or case.trust < _TRUSTED
 
 
-def way_to_show(cases: Sequence[RecalledCase], show: Show | None = None) -> Show:
+def way_to_show(recall: Recall, show: Show | None = None) -> Show:
     """Return how cases are shown: as ``show`` says, or by default as turns if several may be turns, and as text otherwise.
 
-    With one case the two are worth the same, and a text before the task leaves a provider's prompt cache valid. With several
-    cases a small model solved more with turns: docs/decisions/49.
+    With one case the two are worth the same, and a text before the task leaves a provider's prompt cache valid. With four
+    cases a small model solved more with turns: docs/decisions/49. Who has written a template wants it to be used.
     """
     if show is not None:
         return show
-    return "turns" if sum(not is_only_text(case) for case in cases) > 1 else "text"
+    several = sum(not is_only_text(case) for case in recall.cases) > 1
+    return "turns" if several and recall.template is render else "text"
 
 
 def turns(cases: Sequence[RecalledCase], tools: Collection[str] = (), recall: str = "") -> list[Turn]:

@@ -75,7 +75,7 @@ class GraphHooks:
     def inject(
         messages: Sequence[BaseMessage], episode: Mapping[str, Any] | None, *, tools: Collection[str] = ()
     ) -> list[BaseMessage]:
-        """Put the episode's cases before the task, in a copy of the messages; those in the state do not change.
+        """Put the episode's cases before the task, or as turns before the chat, in a copy of the messages.
 
         ``tools`` are the names of the tools that the model is offered. Cases that are shown as turns have tool calls only if
         all tools that these cases called are among them; otherwise the calls are text.

@@ -16,28 +16,30 @@ if TYPE_CHECKING:
 def shown(recall: Recall, show: Show | None) -> dict[str, Any]:
     """Return the recalled cases as fields of the episode that a graph keeps in its state; the values are plain JSON.
 
-    Turns are returned twice: as text and, if there are tool calls, with these calls. Which tools the model is offered is known
-    only when the model is called.
+    With the turns comes the text, for a chat before which no turns can stand. Turns are returned twice: as text and, if there
+    are tool calls, with these calls. Which tools the model is offered is known only when the model is called.
     """
-    if way_to_show(recall.cases, show) == "text":
+    if way_to_show(recall, show) == "text":
         return {"context": recall.render()}
     steps = (case.solution.steps for case in recall.cases if not isinstance(case.solution, str))
     tools = {step.tool for some in steps for step in some if step.tool}
-    return {"context": "", "turns": recall.messages(), **({"calls": recall.messages(tools=tools)} if tools else {})}
+    turns = {"turns": recall.messages(), **({"calls": recall.messages(tools=tools)} if tools else {})}
+    return {**turns, "context": recall.render()}
 
 
 def with_cases(messages: Sequence[BaseMessage], episode: Mapping[str, Any], offered: Collection[str] = ()) -> list[BaseMessage]:
     """Return the messages with the cases of an episode: before the task as text, or before the whole chat as earlier turns.
 
-    Turns come after the system messages and before all others, so that the real conversation stays together. They have tool
-    calls only if all the called tools are in ``offered``: some providers refuse calls of other tools.
+    Turns come after the system messages and before all others, so that the real conversation stays together. If that begins
+    with a message of the model, such as a greeting, the cases are text: many models want the two sides to take turns. Turns
+    have tool calls only if all the called tools are in ``offered``: some providers refuse calls of other tools.
     """
     turns = cast("list[dict[str, Any]]", episode.get("turns") or [])
-    if not turns:
+    place = next((i for i, message in enumerate(messages) if message.type != "system"), len(messages))
+    if not turns or (place < len(messages) and messages[place].type != "human"):
         return before_task(messages, episode.get("context", ""), episode.get("anchor"))
     calls = cast("list[dict[str, Any]]", episode.get("calls") or [])
     called = {call["function"]["name"] for turn in calls for call in turn.get("tool_calls", ())}
-    place = next((i for i, message in enumerate(messages) if message.type != "system"), len(messages))
     earlier = convert_to_messages(cast("Any", calls if called and called <= set(offered) else turns))
     return [*messages[:place], *earlier, *messages[place:]]
 

@@ -1,4 +1,4 @@
-"""Recalled cases as a block of LlamaIndex's ``Memory``: they are shown before the user's message, but never stored in it."""
+"""Recalled cases as a block of LlamaIndex's ``Memory``: they are shown to the agent, but never stored in the memory."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cascade_memory.memory.memory import Memory
 
 
+_OF_RULES = {MessageRole.SYSTEM, MessageRole.DEVELOPER}
 _MOST_TASKS = 1_000  # with which a user may still go on; the latest ones
 
 
@@ -71,10 +72,11 @@ class CascadeMemoryBlock(BaseMemoryBlock[Any]):
     def _shown(self, recall: Recall, messages: Sequence[ChatMessage]) -> str | list[ChatMessage]:
         """Return the cases as text or as turns; turns have no tool calls, since it is not known here which tools the agent has.
 
-        LlamaIndex puts turns before all messages. If the conversation has a system message, the cases are text instead: many
-        models refuse a system message that is not the first message.
+        LlamaIndex puts turns before all messages. If the conversation has a system message or begins with one of the model, the
+        cases are text instead: many models want a system message to be the first one, and the two sides to take turns.
         """
-        if way_to_show(recall.cases, self._show) == "text" or any(one.role == MessageRole.SYSTEM for one in messages):
+        roles = [one.role for one in messages]
+        if way_to_show(recall, self._show) == "text" or roles[:1] == [MessageRole.ASSISTANT] or not _OF_RULES.isdisjoint(roles):
             return recall.render()
         return [ChatMessage(role=one["role"], content=one["content"]) for one in recall.messages()]
 

@@ -69,6 +69,10 @@ _FORGET = (
     "Delete cases permanently, in two steps. Without a code it deletes nothing, and returns what would be deleted and a code; "
     "show this to the user. With the same ids and the code it deletes them."
 )
+_SOLVE = (
+    'Solve a task with the help of cases from earlier tasks, as "text" before it, or as earlier "turns" of the chat. By default '
+    "one case is text, and several are turns."
+)
 _AT_ONCE, _LATER = "The memory learns from it at once.", "The memory learns from it once the host has confirmed it."
 
 
@@ -135,12 +139,8 @@ def _reading(server: Any, verbs: Verbs) -> None:
         """One episode: its task, its reward, and which cases were shown."""
         return await _answered(verbs, lambda asked: compact(asked.episode(episode_id)), ResourceError)
 
-    @server.prompt()
+    @server.prompt(description=_SOLVE)
     async def solve_with_cases(task: str, show: str | None = None) -> list[dict[str, str]]:
-        """Solve a task with the help of cases from earlier tasks, as "text" before it, or as earlier "turns" of the chat.
-
-        By default one case is text, and several are turns.
-        """
         return await _answered(verbs, lambda asked: _prompt(asked, task, show), prompt_error)
 
 
@@ -238,9 +238,9 @@ def _sentence(verbs: Verbs, error: Exception) -> str:
 
 
 def _prompt(verbs: Verbs, task: str, show: str | None) -> list[dict[str, str]]:
-    check_show(show)
+    check_show(show or None)  # a form sends an empty text for what nobody filled in
     found = verbs.found_for(task)
-    turns = found.messages() if way_to_show(found.cases, cast("Show | None", show)) == "turns" else []
+    turns = found.messages() if way_to_show(found, cast("Show | None", show or None)) == "turns" else []
     parts = ["" if turns else found.render(), f"Solve this task:\n{task}"]
     if not verbs.read_only and found.error is None:
         ticket = "" if found.ticket is None else f' ticket "{found.ticket}",'

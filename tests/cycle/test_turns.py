@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -37,17 +38,20 @@ def test_the_most_promising_case_is_the_last_turn():
 
 
 def test_by_default_one_case_is_text_and_several_are_turns():
-    assert [way_to_show([case(str(number)) for number in range(count)]) for count in range(4)] == [
-        "text",
-        "text",
-        "turns",
-        "turns",
-    ]
-    assert way_to_show([case("a"), case("b")], "text") == "text"
-    assert way_to_show([], "turns") == "turns"
+    with CascadeMemory(embedder="hashing") as memory:
+        recall = memory.recall("cool some mug")
+
+    def way(*cases: RecalledCase, **about: Any) -> str:
+        return way_to_show(replace(recall, cases=cases, **about))
+
+    numbered = [case(str(number)) for number in range(3)]
+    assert [way(*numbered[:count]) for count in range(4)] == ["text", "text", "turns", "turns"]
+    assert way_to_show(replace(recall, cases=tuple(numbered)), "text") == "text"
+    assert way_to_show(recall, "turns") == "turns"
     doubtful = [case("a", trust=1), case("b", trust=1), case("c", metadata={"solved": False})]
-    assert way_to_show([*doubtful, case("d")]) == "text", "only one of them may be a turn"
-    assert way_to_show([*doubtful, case("d"), case("e")]) == "turns"
+    assert way(*doubtful, case("d")) == "text", "only one of them may be a turn"
+    assert way(*doubtful, case("d"), case("e")) == "turns"
+    assert way(*numbered, template=lambda cases: "mine") == "text", "a template is there to be used"
 
 
 def test_steps_become_calls_with_their_results_if_the_model_has_the_tools():

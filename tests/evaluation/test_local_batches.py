@@ -169,8 +169,12 @@ def test_it_computes_with_what_the_table_was_made_with_or_else_with_what_is_fast
     with Outcomes(table, chat := LocalBatches(folder, dtype=slow), about=chat.about) as outcomes:
         outcomes.complete(prompt(1, 4))
     assert dtype_in(table) == slow
-    with pytest.raises(InvalidInput, match=r"dtype|weights"), Outcomes(table, other := LocalBatches(folder), about=other.about):
-        pass
+    assert LocalBatches(folder, dtype=dtype_in(table)).about["dtype"] == slow
+    with pytest.raises(InvalidInput, match='must be "float32" or "bfloat16", not \'float8\''):
+        LocalBatches(folder, dtype="float8")
+    monkeypatch.setattr(local_batches, "load_causal_lm", lambda name, *, dtype: load_causal_lm(name, dtype=fast))
+    with pytest.raises(InvalidInput, match=f"computes in {fast} on this machine, so it cannot do so in {slow}"):
+        LocalBatches(folder, dtype=slow)
 
 
 def test_its_answers_fill_a_table(folder: str, tmp_path: Path):

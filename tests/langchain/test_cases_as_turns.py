@@ -124,6 +124,26 @@ def test_by_default_one_case_is_text_and_several_are_turns(make: Make, cases: in
     assert str(script.seen[0]).count("the abacus says") == cases
 
 
+def test_a_chat_that_begins_with_the_model_keeps_its_two_sides_in_turn(make: Make):
+    memory = make(k=2, ranking=Ranking(abstain=False))
+    for number in range(2):
+        memory.add(f"what is 2 + {number}?", f"the abacus says {number + 2}")
+    script = solver()
+    agent = create_agent(script, [add], system_prompt="Be brief.", middleware=[memory.middleware()])
+    agent.invoke({"messages": [AIMessage("Hello, what can I do?"), HumanMessage("what is 2 + 3?")]})
+    assert [message.type for message in script.seen[0]] == ["system", "ai", "human"]
+    assert script.seen[0][-1].text.count("the abacus says") == 2
+
+
+def test_a_template_of_the_memory_is_used(make: Make):
+    memory = make(k=2, ranking=Ranking(abstain=False), template=lambda cases: f"{len(cases)} cases, by my own template")
+    for number in range(2):
+        memory.add(f"what is 2 + {number}?", "the abacus says so")
+    script = solver()
+    create_agent(script, [add], middleware=[memory.middleware()]).invoke(ask())
+    assert script.seen[0][0].text.startswith("2 cases, by my own template")
+
+
 class State(MessagesState):
     cascade: dict[str, Any]
 

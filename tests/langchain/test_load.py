@@ -105,7 +105,7 @@ def test_middleware_and_handler_do_as_much_in_each_step_of_an_agent(always: Casc
         asked: Any = {"messages": [("user", f"double 2, for the {number}th time")]}
         files = walk_of(partial(agent.invoke, asked, {"callbacks": [always.callback]})).files
         calls.append(sum(entered for file, entered in files.items() if file.startswith(("langchain/", "runs/"))))
-    assert min(calls) <= most, calls
+    assert 0 < min(calls[1:]) <= most, calls  # in the first episode there is no case
 
 
 def test_importing_without_the_extra_says_what_to_install(tmp_path: Path):

@@ -18,6 +18,7 @@ from cascade_memory.mcp_server import build
         (2, {}, ["user", "assistant", "user", "assistant", "user"]),
         (1, {"show": "turns"}, ["user", "assistant", "user"]),
         (2, {"show": "text"}, ["user"]),
+        (2, {"show": ""}, ["user", "assistant", "user", "assistant", "user"]),
     ],
 )
 async def test_how_the_cases_come(k: int, show: dict[str, str], roles: list[str]):

@@ -50,7 +50,11 @@ class LocalBatches:
     def __init__(self, folder: str, *, most: int = 256, batch: int = 32, dtype: str | None = None) -> None:
         if most < 1 or batch < 1:
             raise InvalidInput(f"most and batch must be at least 1, not {most} and {batch}")
+        if dtype not in (None, "float32", "bfloat16"):
+            raise InvalidInput(f'dtype must be "float32" or "bfloat16", not {dtype!r}')
         self._lm = load_causal_lm(folder, dtype=dtype or fastest_dtype())
+        if dtype not in (None, self._lm.dtype):
+            raise InvalidInput(f"{self._lm.name} computes in {self._lm.dtype} on this machine, so it cannot do so in {dtype}")
         self._most, self._batch = most, batch
         self.name = self._lm.name
         self.settings: Mapping[str, Any] = {"temperature": 0, "max_tokens": most}
