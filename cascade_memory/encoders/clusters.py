@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,16 +46,21 @@ class SolutionClusters:
     def retain(self, keys: NDArray[np.int64], groups: NDArray[np.int64], vectors: Vectors) -> None:
         """Add cases to the clusters of their solutions; update the covariance once at most, however many cases there are."""
         before = self._retained // _REFRESH_EVERY
-        for key, group, vector in zip(keys.tolist(), groups.tolist(), vectors, strict=True):
-            self._add(key, group, vector)
+        of_keys = groups.tolist()
+        # What stands alone so far and gets company now is looked up together: one by one, that is half of reading a large bank.
+        alone = {group: self.single[group] for group in of_keys if group in self.single}
+        firsts = dict(zip(alone, self._lookup(np.array(list(alone.values()))), strict=True)) if alone else {}
+        for key, group, vector in zip(keys.tolist(), of_keys, vectors, strict=True):
+            self._add(key, group, vector, firsts)
         if self._retained // _REFRESH_EVERY > before:
             self._whiten()
 
-    def _add(self, key: int, group: int, vector: Vectors) -> None:
+    def _add(self, key: int, group: int, vector: Vectors, firsts: Mapping[int, Vectors]) -> None:
         self._retained += 1
         known = self.several.get(group)
         if known is None and group in self.single:
-            first = self._lookup(np.array([self.single.pop(group)]))[0]
+            alone = self.single.pop(group)
+            first = firsts[group] if group in firsts else self._lookup(np.array([alone]))[0]
             known = (first, 1) if first.any() else None  # else that case was evicted meanwhile
         if known is None:
             self.single[group] = key
