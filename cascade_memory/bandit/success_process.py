@@ -268,7 +268,8 @@ class SuccessProcess:
             and (np.abs(lead) <= USUAL * dimension).all()
             and ((spread >= 0.0) & (spread <= USUAL * dimension)).all()
         )
-        if len(numbers) > min(self.WINDOW + unfitted, _MOST_ROWS) or not within or (solutions % 1.0).any():
+        # Until the next reward, the rows before the last fit are longer than the window by those that this fit took in.
+        if len(numbers) > _MOST_ROWS or not within or (solutions % 1.0).any():
             raise ValueError("numbers holds a row that is not a rewarded pair")
         groups, of_rows = solutions.astype(np.int64).T
         self._rows, self._families = _Rows(features, queries, groups, of_rows, lead, spread, *shares.T), families

@@ -186,6 +186,24 @@ def test_a_fit_can_be_repeated_however_many_cases_came_after_it():
     np.testing.assert_allclose(again.fitted.predict(slate).record, before, atol=1e-6)
 
 
+def test_it_can_be_loaded_at_any_time_and_goes_on_as_if_it_had_not_been():
+    process, rng = SuccessProcess(), np.random.default_rng(0)
+    for i in range(process.WINDOW + 50):
+        _note(process, _slate(_task(i % 3, rng), [i % 5, 5]), i % 2, float(i % 2))
+        if i % 8 == 7:
+            process.fit()
+        if i > process.WINDOW - 10:
+            again = SuccessProcess()
+            again.load(process.state(), dimension=3)
+            for kept in (process, again):
+                _note(kept, slate := _slate(_task(i % 3, np.random.default_rng(i)), [1, 2]), 0, 1.0)
+                kept.fit()
+            assert process.fitted is not None
+            assert again.fitted is not None
+            for one, other in zip(process.fitted.predict(slate), again.fitted.predict(slate), strict=True):
+                np.testing.assert_array_equal(one, other)
+
+
 def test_what_was_noted_without_a_fit_is_saved_and_loaded_however_much_it_was():
     process, rng = SuccessProcess(), np.random.default_rng(0)
     slate = _slate(_task(0, rng), [1, 2])
