@@ -244,6 +244,7 @@ def test_a_model_without_these_projections_is_refused(tmp_path):
         Adapter(lm, Training(), seed=0)
 
 
+@pytest.mark.slow
 def test_what_is_not_a_model_is_refused(tmp_path):
     with pytest.raises(InvalidInput, match="there is no folder"):
         load_causal_lm(str(tmp_path / "nothing"))
