@@ -70,8 +70,8 @@ _FORGET = (
     "show this to the user. With the same ids and the code it deletes them."
 )
 _SOLVE = (
-    'Solve a task with the help of cases from earlier tasks, as "text" before it, or as earlier "turns" of the chat. By default '
-    "one case is text, and several are turns."
+    'Solve a task with the help of cases from earlier tasks, as "text" before it, or as earlier "turns" of the chat. '
+    "By default one case is text, and several are turns."
 )
 _AT_ONCE, _LATER = "The memory learns from it at once.", "The memory learns from it once the host has confirmed it."
 
