@@ -79,6 +79,7 @@ def test_the_same_run_is_played_the_same_again_and_leaves_no_trace_in_the_model(
     assert rows_of(model, signs, "third.jsonl", methods=["zero-shot"])[0]["success"] == first[0]["success"]
 
 
+@pytest.mark.slow
 def test_the_same_weights_play_with_a_memory(model, signs):
     untrained, similar = rows_of(model, signs, methods=["zero-shot", "similarity"])
     assert untrained["shown"] == "0" * 40

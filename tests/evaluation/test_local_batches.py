@@ -16,6 +16,7 @@ from cascade_memory.evaluation.gradient.local_chat import prompt_tokens
 from cascade_memory.evaluation.model.chat import Message, PromptTooLong
 from cascade_memory.evaluation.outcomes import LocalBatches, Outcomes, dtype_in, local_batches
 
+pytestmark = pytest.mark.slow  # each makes a model
 SPOKEN = [word for word in WORDS if word[0] != "["]
 
 
@@ -158,7 +159,6 @@ def test_a_failure_reaches_those_who_wait_and_the_next_batch_is_answered(folder:
     assert threading.active_count() < 50
 
 
-@pytest.mark.slow  # where bfloat16 is emulated
 def test_it_computes_with_what_the_table_was_made_with_or_else_with_what_is_fast_here(
     folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -28,8 +28,8 @@ def _spent() -> float:
     return time.process_time() + times.children_user + times.children_system
 
 
-def _most_here() -> float:
-    """Return for how many CPU seconds a test without a mark may run on this machine."""
+def slowness() -> float:
+    """Return how many times as slow as where the marks were set this machine is, and 1 if it is as fast."""
 
     def loop() -> float:
         began, seen = time.process_time(), dict[int, int]()
@@ -37,14 +37,14 @@ def _most_here() -> float:
             seen[number % 1_000] = seen.get(number % 1_000, 0) + number
         return time.process_time() - began
 
-    return MOST * _MARGIN * max(1.0, min(loop() for _ in range(5)) / _LOOP)
+    return max(1.0, min(loop() for _ in range(5)) / _LOOP)
 
 
 class Speed:
     """Times the tests of this process, and where the runs of all processes are reported, collects the times."""
 
     def __init__(self, path: str) -> None:
-        self._path, self._most = path, _most_here()
+        self._path, self._most = path, MOST * _MARGIN * slowness()  # CPU seconds without a mark, on this machine
         self._took: dict[str, tuple[float, float]] = {}  # CPU seconds, and seconds
 
     @pytest.hookimpl(tryfirst=True)
