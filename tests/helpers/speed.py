@@ -7,6 +7,7 @@ The children of a test count too, once they have ended. What waits for a clock c
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import time
@@ -28,6 +29,7 @@ def _spent() -> float:
     return time.process_time() + times.children_user + times.children_system
 
 
+@functools.cache
 def slowness() -> float:
     """Return how many times as slow as where the marks were set this machine is, and 1 if it is as fast."""
 
