@@ -135,13 +135,13 @@ class Tally:
             self._few = (keys[:0], counts[:0])
 
     @staticmethod
-    def _found(keys: NDArray[np.int32], buckets: NDArray[np.int32]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    def _found(keys: NDArray[np.int32], buckets: NDArray[np.integer]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Return where each bucket stands or would stand among the sorted ``keys``, and whether it is one of them."""
         places = keys.searchsorted(buckets)
         known = keys.take(places, mode="clip") == buckets if len(keys) else np.zeros(len(buckets), bool)
         return places, known
 
-    def of(self, buckets: NDArray[np.int32]) -> NDArray[np.float32]:
+    def of(self, buckets: NDArray[np.integer]) -> NDArray[np.float32]:
         """Return the counts of these buckets."""
         few, table = self._few, self._table  # in this order: the table is there before the few are emptied
         if table is not None:
