@@ -185,6 +185,23 @@ class NewestForms:
         return np.sort(keys[near[np.argsort(-alike[near], kind="stable")[:k]]])
 
 
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """The hashed words of a text, and its words with the pairs of adjacent ones: a text is split once, and compared often."""
+
+    words: NDArray[np.int32]
+    phrases: NDArray[np.int32]
+
+
+def _count(texts: Sequence[str], counts: Rarity) -> list[_Split]:
+    """Count the phrases of some texts, and return what each text consists of."""
+    each = np.arange(len(texts) + 1)
+    parts = [
+        np.split(buckets, np.searchsorted(owners, each)[1:-1]) for owners, buckets in (word_terms(texts), counts.add(texts))
+    ]
+    return [_Split(words, phrases) for words, phrases in zip(*parts, strict=True)]
+
+
 class ExpectedForm:
     """Which solution has the form that a task calls for, as tasks and solutions of other cases tell.
 
@@ -197,7 +214,7 @@ class ExpectedForm:
     >>> form = ExpectedForm()
     >>> tasks = ["count the cups", "count the red lamps", "list the cups by size", "list the lamps by size"]
     >>> solutions = ["SELECT COUNT(cup)", "SELECT COUNT(lamp)", "SELECT cup ORDER BY size", "SELECT lamp ORDER BY size"]
-    >>> form.add(tasks, solutions)
+    >>> _ = form.add(tasks, solutions)
     >>> sorted(form.likeness("list the red cups by size", tasks, solutions).argsort()[2:].tolist())
     [2, 3]
     """
@@ -205,10 +222,9 @@ class ExpectedForm:
     def __init__(self) -> None:
         self.tasks, self.solutions = Rarity(word_terms, counted=_phrases), Rarity(word_terms, counted=_phrases)
 
-    def add(self, tasks: Sequence[str], solutions: Sequence[str]) -> None:
-        """Count the words of further tasks and their solutions."""
-        self.tasks.add(tasks)
-        self.solutions.add(solutions)
+    def add(self, tasks: Sequence[str], solutions: Sequence[str]) -> list[tuple[_Split, _Split]]:
+        """Count the words of further tasks and their solutions, and return what each task and its solution consist of."""
+        return list(zip(_count(tasks, self.tasks), _count(solutions, self.solutions), strict=True))
 
     def likeness(self, task: str, tasks: Sequence[str], solutions: Sequence[str]) -> NDArray[np.float32]:
         """Return for each case how much its solution has of the predicted form: the cosine of both."""
@@ -224,28 +240,11 @@ class ExpectedForm:
 
 
 @dataclass(frozen=True, slots=True)
-class _Split:
-    """The hashed words of a text, and its words with the pairs of adjacent ones: a text is split once, and compared often."""
-
-    words: NDArray[np.int32]
-    phrases: NDArray[np.int32]
-
-
-@dataclass(frozen=True, slots=True)
 class _EarlierCase:
     task: _Split
     solution: _Split
     group: int
     vector: NDArray[np.float32]
-
-
-def _split(texts: Sequence[str], counts: Rarity) -> list[_Split]:
-    """Count the phrases of some texts, and return what each text consists of."""
-    each = np.arange(len(texts) + 1)
-    parts = [
-        np.split(buckets, np.searchsorted(owners, each)[1:-1]) for owners, buckets in (word_terms(texts), counts.add(texts))
-    ]
-    return [_Split(words, phrases) for words, phrases in zip(*parts, strict=True)]
 
 
 def _joined(texts: Sequence[NDArray[np.int32]]) -> Terms:
@@ -295,9 +294,8 @@ class Form:
 
     def _counted(self, cases: Candidates, places: Sequence[int]) -> Iterator[_EarlierCase]:
         """Count the words of new cases, and yield what later ones are compared with."""
-        tasks = _split([cases.texts[place][:TEXT_CHARS] for place in places], self.expected.tasks)
-        solutions = _split([cases.heads[place] for place in places], self.expected.solutions)
-        for place, task, solution in zip(places, tasks, solutions, strict=True):
+        texts, heads = [cases.texts[place][:TEXT_CHARS] for place in places], [cases.heads[place] for place in places]
+        for place, (task, solution) in zip(places, self.expected.add(texts, heads), strict=True):
             vector = cases.vectors[place].copy()  # a part of the array would keep all of it in memory
             yield _EarlierCase(task, solution, int(cases.groups[place]), vector)
 

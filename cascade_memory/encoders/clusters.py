@@ -47,7 +47,7 @@ class SolutionClusters:
         """Add cases to the clusters of their solutions; update the covariance once at most, however many cases there are."""
         before = self._retained // _REFRESH_EVERY
         of_keys = groups.tolist()
-        # What stands alone so far and gets company now is looked up together: one by one, that is half of reading a large bank.
+        # What stands alone so far and gets company now is looked up together: one by one takes twice as long.
         alone = {group: self.single[group] for group in of_keys if group in self.single}
         firsts = dict(zip(alone, self._lookup(np.array(list(alone.values()))), strict=True)) if alone else {}
         for key, group, vector in zip(keys.tolist(), of_keys, vectors, strict=True):

@@ -238,9 +238,10 @@ def _sentence(verbs: Verbs, error: Exception) -> str:
 
 
 def _prompt(verbs: Verbs, task: str, show: str | None) -> list[dict[str, str]]:
-    check_show(show or None)  # a form sends an empty text for what nobody filled in
+    named = cast("Show | None", show or None)  # a form sends an empty text for what nobody filled in
+    check_show(named)
     found = verbs.found_for(task)
-    turns = found.messages() if way_to_show(found, cast("Show | None", show or None)) == "turns" else []
+    turns = found.messages() if way_to_show(found, named) == "turns" else []
     parts = ["" if turns else found.render(), f"Solve this task:\n{task}"]
     if not verbs.read_only and found.error is None:
         ticket = "" if found.ticket is None else f' ticket "{found.ticket}",'

@@ -76,11 +76,11 @@ async def _beyond_embedding(memory: CascadeMemory, tasks: Callable[[], list[Awai
     await _latest(embedding)  # the executor starts its threads
     gc.collect()
     blocks: list[tuple[float, float]] = []
-    beyond, bound = float("inf"), _BOUND * slowness()
-    while len(blocks) < _ROUNDS or (beyond > bound and len(blocks) < _MOST_ROUNDS):
+    beyond = float("inf")
+    while len(blocks) < _ROUNDS or (beyond > _BOUND and len(blocks) < _MOST_ROUNDS):
         blocks.append((await _latest(embedding), await _latest(tasks)))
-        beyond = min(ours for _, ours in blocks) - median(alone for alone, _ in blocks)
-    return beyond / slowness()
+        beyond = (min(ours for _, ours in blocks) - median(alone for alone, _ in blocks)) / slowness()
+    return beyond
 
 
 @pytest.mark.long

@@ -140,6 +140,7 @@ def test_it_counts_tokens_and_says_what_it_is(folder: str):
 
 
 def test_a_failure_reaches_those_who_wait_and_the_next_batch_is_answered(folder: str, monkeypatch: pytest.MonkeyPatch):
+    threads = threading.active_count()
     model, lm = LocalBatches(folder, most=3), load_causal_lm(folder)
     plain, fails = lm.model.forward, [True]
 
@@ -156,7 +157,7 @@ def test_a_failure_reaches_those_who_wait_and_the_next_batch_is_answered(folder:
     model.close()
     with pytest.raises(ModelUnavailable, match="was closed"):
         model.complete(prompt(2, 4))
-    assert threading.active_count() < 50
+    assert threading.active_count() <= threads + 1, "a model answers on one thread, however often it failed"
 
 
 def test_it_computes_with_what_the_table_was_made_with_or_else_with_what_is_fast_here(

@@ -224,6 +224,15 @@ async def test_by_default_a_block_shows_one_case_as_text_and_several_as_turns(ma
     assert str([one.blocks for one in shown]).count("the abacus says") == k
 
 
+async def test_turns_never_come_before_a_system_message_of_the_conversation(memory):
+    kept = Memory.from_defaults(session_id="s", memory_blocks=[memory.block(show="turns")])
+    await kept.aput(ChatMessage(role="system", content="Be brief."))
+    await kept.aput(ChatMessage(role="user", content=TASK))
+    shown = await kept.aget()
+    assert [one.role.value for one in shown] == ["system", "user"]
+    assert "add the numbers: 5" in str(shown[0].blocks)
+
+
 async def test_turns_never_come_before_rules_nor_before_a_message_of_the_model(memory):
     for role in ("system", "developer", "assistant"):
         kept = Memory.from_defaults(

@@ -93,10 +93,9 @@ def fastest_dtype() -> str:
     """
     import torch
 
-    def by_processor() -> bool:  # some builds of PyTorch have no such operators
-        return torch.backends.mkldnn.is_available() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
-
-    return "bfloat16" if torch.cuda.is_available() or by_processor() else "float32"
+    # Builds of PyTorch without oneDNN have no such operator.
+    by_processor = torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    return "bfloat16" if torch.cuda.is_available() or by_processor else "float32"
 
 
 def _in_one_piece(head: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
