@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 from failed_once import blame, settlement
 from inside import engine_of, state_of
+from warning_rows import rows_in
 
 from cascade_memory import CascadeMemory, Retention, restore
-from cascade_memory.domain.failure_warning import Check, Tally
+from cascade_memory.capabilities.warnings.records import Check
+from cascade_memory.domain.failure_warning import Tally
 from cascade_memory.errors import SchemaTooNew
 from cascade_memory.ledger import running
 from cascade_memory.ledger.schema import SCHEMA_VERSION, STATEMENTS
@@ -164,12 +166,12 @@ def test_a_folder_of_version_7_learns_from_failures_from_now_on(tmp_path: Path):
             assert (stats.cases, stats.episodes, stats.rewards, stats.open) == (12, 11, 10, 1)
             assert len(list(memory.review.audit())) == 14
             ledger = engine_of(memory).parts.ledger
-            assert (ledger.warnings.failures(1), ledger.warnings.tallies(1), ledger.warnings.decisions(1)) == ([], {}, {})
+            assert (rows_in(ledger).failures(1), rows_in(ledger).tallies(1), rows_in(ledger).decisions(1)) == ([], {}, {})
             (waits,) = memory.episodes.all(status="open")
-            ledger.warnings.note_check(Check(episode_id=waits.id, warning="w", warned=True, propensity=0.5, at=1.0))
+            rows_in(ledger).note_check(Check(episode_id=waits.id, warning="w", warned=True, propensity=0.5, at=1.0))
             ledger.settle(settlement(waits.id, 0.0, blame=blame(), repeats={"w": True}))
-            assert [one.query for one in ledger.warnings.failures(1)] == ["an open task"]
-            assert ledger.warnings.tallies(1) == {"w": Tally(warned=1, warned_repeated=1)}
+            assert [one.query for one in rows_in(ledger).failures(1)] == ["an open task"]
+            assert rows_in(ledger).tallies(1) == {"w": Tally(warned=1, warned_repeated=1)}
             assert all(check.ok for check in memory.data.examine())
         with contextlib.closing(sqlite3.connect(":memory:")) as new:
             new.executescript(";".join(STATEMENTS))

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from cascade_memory.domain.display import counted, no_namespace, number
     from cascade_memory.domain.episode import SOURCES, STATUSES, Status
     from cascade_memory.domain.explanation import Candidate
-    from cascade_memory.domain.failure_warning import Blame, Check, Tally, WarningDecision
     from cascade_memory.domain.limits import MOST_REPORTED_BYTES
     from cascade_memory.domain.private_files import append_after, check_one_name, open_own, open_plain
     from cascade_memory.domain.provenance import Wanted
@@ -55,7 +54,6 @@ __getattr__, __dir__ = door(
         "display": "counted no_namespace number",
         "episode": "SOURCES STATUSES Status",
         "explanation": "Candidate",
-        "failure_warning": "Blame Check Tally WarningDecision",
         "limits": "MOST_REPORTED_BYTES",
         "private_files": "append_after check_one_name open_own open_plain",
         "provenance": "Wanted",

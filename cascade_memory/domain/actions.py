@@ -17,23 +17,21 @@ from cascade_memory.redaction.finding import find
 from cascade_memory.visible import shown_visibly, visible
 
 VERDICTS = ("confirm", "reject", "correct")
-_PAIRS = (("pin", "unpin"), ("hide", "unhide"), ("quarantine", "release"), ("retire", "restore"))
+_PAIRS = (("pin", "unpin"), ("hide", "unhide"), ("quarantine", "release"))
 OPPOSITE: Mapping[str, str] = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
 OF_ACTORS = ("quarantine", "release")  # their subject is an actor, not a case
-OF_WARNINGS = ("retire", "restore", "advise")  # their subject is a warning
-UNDOABLE = (*VERDICTS, "pin", "unpin", "hide", "unhide", *OF_ACTORS, *OF_WARNINGS)
-# Others are written down, and nothing takes them back.
+UNDOABLE = (*VERDICTS, "pin", "unpin", "hide", "unhide", *OF_ACTORS)
+# Others are written down, and nothing takes them back. Capabilities add kinds of their own, each with its ``ActionKind``.
 KINDS = (*UNDOABLE, "undo", "add", "forget", "purge", "bring_back", "import", "reward")
 # The names of what an entry counts.
 COUNTED = (
-    *("cases", "episodes", "recalls", "outcomes", "records", "verifications", "decisions", "warnings"),
+    *("cases", "episodes", "recalls", "outcomes", "records", "verifications", "decisions"),
     *("cases brought back", "cases shown again", "cases deleted", "pinned ones", "hidden ones"),
 )
 _DONE: Mapping[str, str] = {
     **{"confirm": "confirmed", "reject": "rejected", "correct": "corrected", "pin": "pinned", "unpin": "unpinned"},
     **{"hide": "hidden", "unhide": "shown again", "undo": "taken back", "add": "added by hand", "forget": "forgotten"},
     **{"quarantine": "in quarantine", "release": "released"},
-    **{"retire": "warning retired", "restore": "warning restored", "advise": "advice given"},
     **{"purge": "purged", "bring_back": "brought back", "import": "imported", "reward": "rewarded anew by a human"},
 }
 _WHY_NOT: Mapping[str, str] = {
@@ -120,7 +118,7 @@ def group_of(kind: str) -> tuple[str, ...]:
     >>> group_of("unpin")
     ('pin', 'unpin')
     """
-    return next((group for group in (*_PAIRS, ("advise",)) if kind in group), (*VERDICTS, "reward"))
+    return next((group for group in _PAIRS if kind in group), (*VERDICTS, "reward"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,9 +190,9 @@ class Before:
 class AuditEntry:
     """One entry of the audit log: who did what to which case or episode, and whether it can be taken back.
 
-    ``subject`` is the id of the case, the episode or the warning, or the actor; None if there are several. ``made`` and
-    ``hid`` are the ids of the case that the action stored (or showed again) and of the case that it took from view. ``counts``
-    says what was changed.
+    ``subject`` is the id of the case, of the episode or of what a capability keeps, or the actor; None if there are several.
+    ``made`` and ``hid`` are the ids of the cases that the action stored (or showed again) and took from view.
+    ``counts`` says what was changed.
     """
 
     id: str
@@ -210,6 +208,7 @@ class AuditEntry:
     can_undo: bool = False
     undone: bool = False
     undoes: str | None = None  # the id of the entry that this one took back
+    done: str = field(default="", repr=False, compare=False)  # what was done, in words, if a capability has done it
 
     @property
     def changed(self) -> str:
@@ -221,7 +220,7 @@ class AuditEntry:
         counted = [all_counted({name: count}) for name, count in self.counts.items() if count]
         cases = [f"case {self.made} is shown"] if self.made else []
         cases += [f"case {self.hid} is no longer shown"] if self.hid and self.hid != self.subject else []
-        return ": ".join(filter(None, [_DONE.get(self.action, self.action), ", ".join([*counted, *cases])]))
+        return ": ".join(filter(None, [self.done or _DONE.get(self.action, self.action), ", ".join([*counted, *cases])]))
 
     @property
     def why_not(self) -> str | None:

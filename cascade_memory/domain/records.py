@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.actions import NewAction
-from cascade_memory.domain.failure_warning import Blame
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.signed import Signed
 from cascade_memory.domain.trajectory import Solution
@@ -128,7 +127,7 @@ class Unsettled:
     groups: dict[int, NDArray[np.int64]]  # recall key -> solution ids of its candidates
     similarity: dict[int, NDArray[np.float32]]  # recall key -> their cosines
     agents_words: bool = False  # only the agent itself says that this solution is right
-    checked: bool = False  # whether any of its actions was checked for known mistakes
+    watched: bool = False  # whether a capability has rows about it that a reward changes
     kinds: dict[int, tuple[str, str]] | None = None  # of the groups, see ``Cases.told_apart``; None if nobody asked for them
 
 
@@ -156,8 +155,7 @@ class Settlement:
     channel: str | None = None
     ticket: Signed | None = None  # which it redeems
     cap: int | None = None  # the most outcomes of its actor from its source that teach within an hour
-    blame: Blame | None = None  # the step of the run that failed; it is stored only if somebody trusted judged the episode
-    repeats: Mapping[str, bool] = field(default_factory=dict[str, bool])  # by warning that was checked
+    found: Mapping[str, Any] = field(default_factory=dict[str, Any])  # by capabilities, for their observers
     opens: RecallRecord | None = None  # the episode that it opens, in the same transaction
 
 
@@ -254,7 +252,7 @@ class Change:
 
     @property
     def decides(self) -> bool:
-        """Whether something was decided about warnings, or old failures were dropped."""
+        """Whether a capability has recorded a decision, or dropped rows of its own."""
         return self.kind == DECIDED
 
     @property

@@ -101,7 +101,9 @@ class EnginePart:
     def judged(
         self, judgement: Judgement, episode: Unsettled, solution: Solution | None, *, unseen: bool, teaches_failure: bool
     ) -> Mapping[str, Any]:
-        """Return further fields of the ``Settlement`` that a judgement becomes, if it is a failure or an action was checked.
+        """Return what its ``Observer`` needs to know of a judgement, by names of its own (``Settlement.found``).
+
+        It is called for a failure, and for an episode that an observer watches.
 
         ``unseen``: only the agent itself has reported what it did. ``teaches_failure``: it is a failure that is learned from.
         """
@@ -115,6 +117,11 @@ class EnginePart:
         """Return sentences about what a person should look at, in a namespace or in all, for ``health()`` and ``report()``."""
         del namespace
         return ()
+
+    def counted(self, namespace: int | None) -> Mapping[str, int]:
+        """Return what it keeps, for ``stats()``: counts by the name of its noun, for a namespace or for all."""
+        del namespace
+        return {}
 
     def reported(self, namespace: int | None) -> Sequence[tuple[str, str]]:
         """Return further rows of ``report()``, each with a name and a value, for a namespace or for all."""

@@ -99,9 +99,9 @@ def settlement(engine: Settles, judgement: Judgement) -> Settlement:
         )
     learns = judgement.source in TRUSTED_SOURCES and engine.learning != "off"
     teaches_failure = learns and judgement.value < FAILED_BELOW
-    more: dict[str, Any] = {}
-    for part in engine.judges if teaches_failure or episode.checked else ():
-        more |= part.judged(judgement, episode, solution, unseen=unseen, teaches_failure=teaches_failure)
+    found: dict[str, Any] = {}
+    for part in engine.judges if teaches_failure or episode.watched else ():
+        found |= part.judged(judgement, episode, solution, unseen=unseen, teaches_failure=teaches_failure)
     return Settlement(
         episode_id=judgement.episode_id,
         namespace=episode.namespace,
@@ -124,7 +124,7 @@ def settlement(engine: Settles, judgement: Judgement) -> Settlement:
         ticket=judgement.ticket,
         cap=judgement.cap,
         opens=opens,
-        **more,
+        found=found,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,6 @@ from cascade_memory.bandit import intervals
 from cascade_memory.bandit.intervals import Interval
 from cascade_memory.bandit.off_policy import Estimates, Logged, estimate
 from cascade_memory.domain.cost import Costs
-from cascade_memory.domain.failure_warning import Tally
 from cascade_memory.insight.learned import Learned
 from cascade_memory.insight.report import Arm, Bin, Calibration, Coverage, Report, ShadowReport
 from cascade_memory.ports.judged import Judged
@@ -72,8 +71,6 @@ def report_of(
     costs: Costs | None = None,
     alarms: tuple[str, ...] = (),
     *,
-    warnings: int = 0,
-    tallies: Collection[Tally] = (),
     more: tuple[tuple[str, str], ...] = (),
 ) -> Report:
     """Compute the report; ``opened`` counts the episodes that were assigned to each arm at random, judged or not."""
@@ -96,21 +93,8 @@ def report_of(
         learned=learned,
         costs=costs,
         alarms=alarms,
-        warnings=warnings,
-        tally=_together(tallies),
         more=more,
         course=tuple((float(one.lesson.reward), one.showed) for one in judged),
-    )
-
-
-def _together(tallies: Collection[Tally]) -> Tally:
-    return Tally(
-        warned=sum(one.warned for one in tallies),
-        warned_repeated=sum(one.warned_repeated for one in tallies),
-        warned_reward=sum(one.warned_reward for one in tallies),
-        silent=sum(one.silent for one in tallies),
-        silent_repeated=sum(one.silent_repeated for one in tallies),
-        silent_reward=sum(one.silent_reward for one in tallies),
     )
 
 

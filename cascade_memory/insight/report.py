@@ -9,7 +9,6 @@ from cascade_memory.bandit.intervals import Interval
 from cascade_memory.bandit.off_policy import Estimates
 from cascade_memory.domain.cost import Costs
 from cascade_memory.domain.display import counted, number
-from cascade_memory.domain.failure_warning import Tally
 from cascade_memory.insight.learned import Learned
 from cascade_memory.insight.plot import success_panel
 from cascade_memory.looks.card import Card, Facts, Grid, Notes, Picture
@@ -157,10 +156,6 @@ class Report:
     learned: Learned | None = None  # None for all namespaces together, and for rankers that cannot say
     costs: Costs | None = None  # of this process alone, and so not among the rows, which are the same in every process
     alarms: tuple[str, ...] = ()  # about actors, in the namespaces that this process has used: a person should look at them
-    warnings: int = 0  # steps at which runs failed
-    tally: Tally = field(
-        default_factory=Tally
-    )  # what came of all of them, where agents were about to repeat a mistake; of one namespace
     more: tuple[tuple[str, str], ...] = ()  # rows of capabilities
     course: tuple[tuple[float, bool], ...] = field(default=(), repr=False, compare=False)  # for the picture in a notebook
 
@@ -212,8 +207,6 @@ class Report:
             found += zip(("learned", "", ""), self.learned.lines(), strict=False)
         if self.shadow is not None:
             found += zip(("shadow", "", ""), self.shadow.lines(), strict=False)
-        if self.warnings:
-            found.append(("warnings", "; ".join([f"{self.warnings:,}", *_repeats(self.tally)])))
         found += self.more
         found += (("alarm", alarm) for alarm in self.alarms)
         return found
@@ -244,13 +237,6 @@ class Report:
         points = [100 * one for one in (self.lift.estimate, self.lift.low, self.lift.high)]
         helps = "helps" if points[1] > 0 else "harms" if points[2] < 0 else "is not known to help"
         return f"the memory {helps}: {points[0]:+.1f} points of reward ({points[1]:+.1f} to {points[2]:+.1f})"
-
-
-def _repeats(tally: Tally) -> list[str]:
-    """Say how often mistakes were repeated after a warning, and where chance decided not to warn."""
-    arms = (("after a warning", tally.warned_repeated, tally.warned), ("in silence", tally.silent_repeated, tally.silent))
-    said = [f"{name} in {_share(repeated, count)} of {counted(count, 'episode')}" for name, repeated, count in arms if count]
-    return [f"the mistake was repeated {', '.join(said)}"] if said else []
 
 
 def _level(value: Interval | None) -> str:

@@ -53,7 +53,7 @@ class Stats:
     unkept: Mapping[str, int] = field(default_factory=dict[str, int])
     exists: bool = True  # False if nothing was ever stored in the namespace
     reported: int = 0
-    warnings: int = 0  # steps at which runs failed
+    more: Mapping[str, int] = field(default_factory=dict[str, int])  # what capabilities keep, by the noun that lists it
     namespaces: tuple[str, ...] = ()  # the existing namespaces, for a message if this one does not exist
 
     def as_dict(self) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class Stats:
             ("recalls", f"{self.recalls:,}, {self.shown:,} of them showed a case"),
             ("mean reward", "none yet" if self.mean_reward is None else number(self.mean_reward)),
             *([("not kept", self._why_unkept())] if any(self.unkept.values()) else []),
-            *([("warnings", f"{self.warnings:,}; memory.warnings.all() lists them")] if self.warnings else []),
+            *((noun, f"{count:,}; memory.{noun}.all() lists them") for noun, count in self.more.items() if count),
             ("ranker", f"{self.policy}, version {self.policy_version}"),
             ("embedder", self.embedder),
         ]
@@ -157,11 +157,15 @@ class Health:
         return Card("Health", said, [Facts(self.rows()[1:])], state="good" if self.ok else "bad").html()
 
 
+COUNTED = ("cases", "episodes", "recalls", "outcomes")  # in each receipt
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What ``forget`` deleted. ``warnings`` counts the failures from which warnings are made.
+    """What ``forget`` deleted. ``more`` counts further rows by name.
 
-    ``decisions`` counts what a source had decided about cases, actors and warnings, and what was taken back with it.
+    Its "decisions" are what a source had decided, for example about cases, and what was taken back with it; its "warnings" are
+    the failures from which warnings are made.
 
     ``purged`` says that no file of the memory holds a byte of the deleted data any more; ``stale`` names things that may still
     hold some of it, and says what to do about them. ``names`` says where the name of a purged namespace or actor stays on
@@ -179,14 +183,15 @@ class Receipt:
     brought_back: tuple[str, ...] = ()
     made_after: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
-    warnings: int = field(default=0, repr=False)
-    decisions: int = field(default=0, repr=False)
+    more: Mapping[str, int] = field(default_factory=dict[str, int], repr=False)
 
     @property
     def counts(self) -> dict[str, int]:
-        """How much was deleted, by name; warnings and decisions only if there were any."""
-        seldom = [name for name in ("warnings", "decisions") if getattr(self, name)]
-        return {name: getattr(self, name) for name in ("cases", "episodes", "recalls", "outcomes", *seldom)}
+        """How much was deleted, by name; of ``more`` only what there was."""
+        return {
+            **{name: getattr(self, name) for name in COUNTED},
+            **{name: count for name, count in self.more.items() if count},
+        }
 
     def summary(self) -> str:
         """Describe the counts in words."""
@@ -209,4 +214,6 @@ class Receipt:
 
     def as_dict(self) -> dict[str, Any]:
         """Convert to plain values, ready for JSON."""
-        return {name: value for name, value in asdict(self).items() if name not in ("names", "warnings", "decisions") or value}
+        plain = asdict(self)
+        more = plain.pop("more")
+        return {**{name: value for name, value in plain.items() if name != "names" or value}, **more}

@@ -10,7 +10,19 @@ from cascade_memory.lazy import door
 if TYPE_CHECKING:
     from cascade_memory.ledger.core import Ledger
     from cascade_memory.ledger.database import Connection
-    from cascade_memory.ledger.declaring import BLOB, INTEGER, REAL, TEXT, Column, Index, Table, between, one_of, whole
+    from cascade_memory.ledger.declaring import (
+        BLOB,
+        INTEGER,
+        REAL,
+        TEXT,
+        ActionKind,
+        Column,
+        Index,
+        Table,
+        between,
+        one_of,
+        whole,
+    )
     from cascade_memory.ledger.observer import Observer, Standing
     from cascade_memory.ledger.sqlite import SQLiteLedger
 
@@ -20,6 +32,7 @@ __all__ = [
     "INTEGER",
     "REAL",
     "TEXT",
+    "ActionKind",
     "Column",
     "Connection",
     "Index",
@@ -37,7 +50,7 @@ __getattr__, __dir__ = door(
     {
         "core": "Ledger",
         "database": "Connection",
-        "declaring": "BLOB INTEGER REAL TEXT Column Index Table between one_of whole",
+        "declaring": "BLOB INTEGER REAL TEXT ActionKind Column Index Table between one_of whole",
         "observer": "Observer Standing",
         "sqlite": "SQLiteLedger",
     },

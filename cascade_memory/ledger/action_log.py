@@ -12,9 +12,10 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cascade_memory.domain.actions import COUNTED, NewAction
+from cascade_memory.domain.actions import NewAction
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.rows import SET_FACT
+from cascade_memory.ledger.schema import ALL_COUNTED
 
 UNDONE = "EXISTS (SELECT 1 FROM action AS taken WHERE taken.undoes = action.key)"  # of a row of ``action``
 BEGUN = "audit_sealed_from"  # a fact: the id of the first entry that got a digest, if any ever did
@@ -40,7 +41,7 @@ def write(
     """
     if action is None or (counts is not None and not any(counts.values())):
         return None
-    assert set(counts or ()) <= set(COUNTED), "an import would refuse the name of this count"
+    assert set(counts or ()) <= set(ALL_COUNTED), "an import would refuse the name of this count"
     entry_id = str(uuid.uuid4())
     row = {
         **{"id": entry_id, "at": time.time(), "namespace": namespace, "kind": action.kind, "actor": action.actor},

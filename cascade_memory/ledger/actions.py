@@ -9,7 +9,6 @@ from typing import Any
 
 from cascade_memory.domain.actions import (
     OF_ACTORS,
-    OF_WARNINGS,
     OPPOSITE,
     UNDOABLE,
     AuditEntry,
@@ -20,10 +19,11 @@ from cascade_memory.domain.actions import (
 )
 from cascade_memory.domain.records import Column, Doubt, NewCase
 from cascade_memory.errors import UndoRefused, UnknownCase
-from cascade_memory.ledger import action_log, cases, warning_decisions
+from cascade_memory.ledger import action_log, cases
 from cascade_memory.ledger.case_states import decided_about, set_hidden, set_pinned, set_quarantined
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.database import Connection, Database
+from cascade_memory.ledger.events import OBSERVERS
 from cascade_memory.ledger.rows import (
     check_columns,
     fetched,
@@ -34,6 +34,7 @@ from cascade_memory.ledger.rows import (
     usable,
 )
 from cascade_memory.ledger.rules import counts_of
+from cascade_memory.ledger.schema import ACTIONS
 from cascade_memory.ledger.verdicts import SHOWN_AGAIN, check_as_seen, noted_of_cases, reopen
 from cascade_memory.ledger.verifications import reconsider
 
@@ -44,12 +45,13 @@ def _among(kinds: Sequence[str]) -> str:
     return f"({', '.join(repr(kind) for kind in kinds)})"
 
 
-_GROUPS = sorted({group_of(kind) for kind in UNDOABLE})
+ALL_UNDOABLE = (*UNDOABLE, *ACTIONS)
+_GROUPS = sorted({*(group_of(kind) for kind in UNDOABLE), *(kind.group for kind in ACTIONS.values())})
 _SAME_GROUP = " OR ".join(f"(action.kind IN {_among(one)} AND later.kind IN {_among(one)})" for one in _GROUPS)
 _UNDONE = action_log.UNDONE
 # Whether what an action did is as it left it.
-_STANDS = f"""CASE WHEN action.kind IN {_among(OF_WARNINGS)}
-    THEN EXISTS (SELECT 1 FROM warning_decision WHERE warning_decision.action = action.id)
+_OWN = "".join(f"WHEN action.kind = '{kind.name}' THEN {kind.stands} " for kind in ACTIONS.values())
+_STANDS = f"""CASE {_OWN}
   WHEN action.outcome IS NOT NULL
     THEN EXISTS (SELECT 1 FROM outcome WHERE outcome.key = action.outcome AND outcome.withdrawn_at IS NULL)
   WHEN action.made IS NOT NULL
@@ -63,7 +65,7 @@ _LATER = f"""EXISTS (SELECT 1 FROM action AS later
   AND NOT EXISTS (SELECT 1 FROM action AS taken WHERE taken.undoes = later.key))"""
 _COLUMNS = f"""action.key, action.id, action.at, namespace.name, action.actor, action.kind, action.subject, action.counts,
   action.note, action.made, action.hid, (SELECT undone.id FROM action AS undone WHERE undone.key = action.undoes), {_UNDONE},
-  action.kind IN {_among(UNDOABLE)} AND NOT {_UNDONE} AND {_STANDS} AND NOT {_LATER}, action.outcome, action.replaced"""
+  action.kind IN {_among(ALL_UNDOABLE)} AND NOT {_UNDONE} AND {_STANDS} AND NOT {_LATER}, action.outcome, action.replaced"""
 _SELECT = f"SELECT {_COLUMNS} FROM action LEFT JOIN namespace ON namespace.id = action.namespace"
 _WAITING = """SELECT episode.id, recall.shown, recall.baseline, recall.numbers, recall.groups, recall.chosen FROM episode
   LEFT JOIN attempt ON attempt.episode = episode.key
@@ -148,8 +150,8 @@ def take_back(connection: Connection, namespace: int, action: NewAction) -> None
     if before.is_verdict:
         reopen(connection, namespace, action, before)
         return
-    if before.kind in OF_WARNINGS:
-        warning_decisions.take_back(connection, namespace, action, before)
+    if before.kind in ACTIONS:
+        next(one for one in OBSERVERS if before.kind in one.kinds).take_back(connection, namespace, action, before)
         return
     if before.kind == "correct":
         _give_up(connection, namespace, before)
@@ -265,6 +267,7 @@ def _entry(row: Sequence[Any]) -> AuditEntry:
         can_undo=bool(can_undo),
         undone=bool(undone),
         undoes=undoes,
+        done=ACTIONS[kind].done if kind in ACTIONS else "",
     )
 
 

@@ -15,22 +15,23 @@ from cascade_memory.errors import UnknownEpisode
 from cascade_memory.ledger import running
 from cascade_memory.ledger.cases import KNOWN, SAME, known_values
 from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.events import WATCHED
 
 # The index ``outcome_counted`` has these rows and no others, so that a flood makes counting no slower.
 COUNTED = """SELECT count(*), count(*) FILTER (WHERE at > ?) FROM outcome
   WHERE namespace = ? AND actor = ? AND source = ? AND at > ? AND coalesce(unkept, '') <> 'capped'"""
 # Of an episode that is about to be settled, by its id: one row for each recall, and one where there is none.
-UNSETTLED = """SELECT episode.key, episode.namespace, episode.query, episode_vector.vector,
+UNSETTLED = f"""SELECT episode.key, episode.namespace, episode.query, episode_vector.vector,
     coalesce(attempt.solution_kind, outcome.solution_kind), coalesce(attempt.solution, outcome.solution),
     attempt.solution IS NULL AND outcome.solution IS NOT NULL AND agents_words = 1,
-    EXISTS (SELECT 1 FROM checked WHERE checked.episode = episode.key), recall.key, recall.groups, recall.numbers
+    ({WATCHED}), recall.key, recall.groups, recall.numbers
   FROM episode LEFT JOIN episode_vector ON episode_vector.key = episode.key
   LEFT JOIN attempt ON attempt.episode = episode.key
   LEFT JOIN outcome ON outcome.episode = episode.key AND withdrawn_at IS NULL
   LEFT JOIN recall ON recall.episode = episode.key AND recall.kind = 'recall'
   WHERE episode.id = ? ORDER BY recall.key"""
-_OF_EPISODE = """episode.key, episode.status, episode.metadata, episode.actor, episode.channel,
-  EXISTS (SELECT 1 FROM checked WHERE checked.episode = episode.key),
+_OF_EPISODE = f"""episode.key, episode.status, episode.metadata, episode.actor, episode.channel,
+  ({WATCHED}),
   EXISTS (SELECT 1 FROM attempt WHERE attempt.episode = episode.key), recall.candidates, recall.chosen"""
 _FROM = "FROM episode LEFT JOIN recall ON recall.episode = episode.key AND recall.shown = 1"
 _WHICH = "WHERE episode.id = ? ORDER BY recall.key"
@@ -46,7 +47,7 @@ class Before(NamedTuple):
     status: str
     metadata: str | None
     asked_by: tuple[str | None, str | None]  # who asked, and by which door
-    is_checked: bool  # some of its actions were checked for known mistakes
+    watched: bool  # an observer has rows about it that a reward changes
     has_attempt: bool  # the end of its run was recorded
     shown: Sequence[Any]  # what its recalls have shown
     run: float | None = None  # the running time, where there may be a case
@@ -62,9 +63,9 @@ def read_before(connection: Connection, new: Settlement) -> Before:
         rows = connection.execute(_WITH_CASE, values).fetchall()
     if not rows:
         raise UnknownEpisode(f"episode {new.episode_id!r} was just forgotten")
-    key, status, metadata, actor, channel, is_checked, has_attempt, *rest = rows[0]
+    key, status, metadata, actor, channel, watched, has_attempt, *rest = rows[0]
     shown = [row[7:9] for row in rows if row[7] is not None]
-    found = Before(key, status, metadata, (actor, channel), bool(is_checked), bool(has_attempt), shown)
+    found = Before(key, status, metadata, (actor, channel), bool(watched), bool(has_attempt), shown)
     if new.case is None:
         return found
     return found._replace(run=running.now(connection, noted=rest[2]), known=[rest[3:]])
@@ -81,5 +82,5 @@ def capped(connection: Connection, new: Settlement) -> tuple[Settlement, int]:
     values = (new.at - MINUTE, new.namespace, new.actor, new.source, new.at - HOUR)
     of_hour, of_minute = connection.execute(COUNTED, values).fetchone()
     if of_hour >= new.cap:
-        new = dataclasses.replace(new, learns=False, case=None, agreement={}, unkept="capped", blame=None)
+        new = dataclasses.replace(new, learns=False, case=None, agreement={}, unkept="capped")
     return new, of_minute + 1

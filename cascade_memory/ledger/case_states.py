@@ -17,6 +17,7 @@ from cascade_memory.domain.records import HIDDEN, UNHIDDEN, NewCase
 from cascade_memory.domain.trust import LEVELS
 from cascade_memory.ledger import action_log
 from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.rows import note
 
 BY_PERSON, QUARANTINED = 1, 2  # the bits of cases.hidden
 # A person's word needs nobody's record: a case that a person has added, corrected to, or pinned has no author here.
@@ -41,7 +42,6 @@ def _bit(namespace: str, author: str) -> str:
 
 OF_NEW = _bit("?", "?")  # of a case that is about to be stored: the parameters are its namespace and its author
 DECIDED = _bit("cases.namespace", AUTHOR)  # of a row of cases
-_NOTE = "INSERT INTO change (namespace, kind, ref) VALUES (?, ?, ?)"
 
 
 def trust_of(level: int, shown: Sequence[int]) -> tuple[str, list[int]]:
@@ -74,7 +74,7 @@ def follow(connection: Connection, key: int) -> None:
     namespace, by_person, _, decided = row
     connection.execute("UPDATE cases SET hidden = ? WHERE key = ?", (by_person | decided, key))
     if not by_person:
-        connection.execute(_NOTE, (namespace, HIDDEN if decided else UNHIDDEN, key))
+        note(connection, namespace, HIDDEN if decided else UNHIDDEN, key)
 
 
 def set_quarantined(connection: Connection, namespace: int, actor: str, *, quarantined: bool, tells: bool = True) -> int:
@@ -92,9 +92,9 @@ def set_quarantined(connection: Connection, namespace: int, actor: str, *, quara
     ).fetchall()
     seen = sorted(key for key, hidden in moved if not hidden & BY_PERSON)
     for key in seen:
-        connection.execute(_NOTE, (namespace, kind, key))
+        note(connection, namespace, kind, key)
     if tells and not seen:
-        connection.execute(_NOTE, (namespace, kind, 0))
+        note(connection, namespace, kind, 0)
     return len(seen)
 
 
@@ -110,7 +110,7 @@ def set_hidden(connection: Connection, namespace: int, case_id: str, *, hidden: 
         (int(hidden), case_id, namespace, int(hidden)),
     ).fetchone()
     if changed is not None and not changed[1] & QUARANTINED:
-        connection.execute(_NOTE, (namespace, HIDDEN if hidden else UNHIDDEN, changed[0]))
+        note(connection, namespace, HIDDEN if hidden else UNHIDDEN, changed[0])
     return changed is not None
 
 

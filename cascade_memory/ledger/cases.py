@@ -26,6 +26,7 @@ from cascade_memory.ledger.rows import (
     check_columns,
     fetched,
     fetched_for,
+    note,
     pack_floats,
     pack_metadata,
     pack_solution,
@@ -50,17 +51,6 @@ _COLUMNS = """cases.id, cases.query, case_text.solution_kind, case_text.solution
   cases.pinned, cases.hidden, cases.actor, cases.channel, cases.trust"""
 _JOINED = f"""SELECT {_COLUMNS} FROM cases JOIN case_text ON case_text.key = cases.key
   JOIN namespace ON namespace.id = cases.namespace LEFT JOIN episode ON episode.key = cases.episode"""
-
-
-def note(connection: Connection, namespace: int, kind: str, ref: int, case_id: str | None = None) -> None:
-    """Append a line to the log of changes."""
-    connection.execute("INSERT INTO change (namespace, kind, ref, id) VALUES (?, ?, ?, ?)", (namespace, kind, ref, case_id))
-
-
-def note_both(connection: Connection, namespace: int, first: tuple[str, int], second: tuple[str, int]) -> None:
-    """Append two lines to the log of changes, in this order."""
-    rows = "(?, ?, ?), (?, ?, ?)"
-    connection.execute(f"INSERT INTO change (namespace, kind, ref) VALUES {rows}", (namespace, *first, namespace, *second))
 
 
 def solution_id(connection: Connection, namespace: int, digest: str) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from cascade_memory.domain.actions import UNDOABLE, VERDICTS, NewAction, Taken
+from cascade_memory.domain.actions import VERDICTS, NewAction, Taken
 from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.domain.provenance import Wanted
 from cascade_memory.domain.records import Settlement
@@ -175,7 +175,7 @@ def as_prepared(connection: Connection, outcomes: Iterable[int], again: Mapping[
 
 
 def decisions_of(connection: Connection, namespace: int, wanted: Wanted) -> list[str]:
-    """Return the ids of what an actor decided about cases, actors and warnings, the newest first.
+    """Return the ids of what an actor decided (about cases, actors and what capabilities keep), the newest first.
 
     Empty if no actor is named, or if a channel is asked for: the audit log does not say through which channel a decision came.
     """
@@ -183,7 +183,7 @@ def decisions_of(connection: Connection, namespace: int, wanted: Wanted) -> list
         return []
     where, values = conditions(wanted, "action", "at")
     query = f"""SELECT id FROM action WHERE namespace = ? AND outcome IS NULL AND {_NOT_UNDONE} {where}
-      AND kind IN ({", ".join(repr(kind) for kind in UNDOABLE)}) ORDER BY key DESC"""
+      AND kind IN ({", ".join(repr(kind) for kind in actions.ALL_UNDOABLE)}) ORDER BY key DESC"""
     return [str(entry) for (entry,) in connection.execute(query, (namespace, *values)).fetchall()]
 
 

@@ -34,7 +34,6 @@ from cascade_memory.ledger.provenance import SQLProvenance
 from cascade_memory.ledger.recalls import Recalling
 from cascade_memory.ledger.rows import KEYS, SET_FACT, fetched, fetched_for, with_vectors
 from cascade_memory.ledger.viewing import SQLViewing
-from cascade_memory.ledger.warnings import SQLWarnings
 from cascade_memory.ports.pair_encoder import Candidates
 
 _TEXT_CHARS = 2_000  # characters of a query that are used for comparing words
@@ -67,7 +66,6 @@ class Ledger(Recalling, Settling):
         self.actions = SQLActions(connections)
         self.provenance = SQLProvenance(connections)
         self.actors = SQLActors(connections)
-        self.warnings = SQLWarnings(connections)
 
     @property
     def read_only(self) -> str | None:

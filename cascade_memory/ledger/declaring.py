@@ -64,6 +64,7 @@ class Column:
     of: tuple[str, ...] = ()  # the table of the row that this one belongs to; if there are several, that is in one of them
     stays: bool = False  # says something about this ledger only: no export has it
     dated: bool = False  # a time by the wall clock; one in the future was noted by a wrong clock
+    said: bool = False  # words of a run or of a person, in which an import looks for secrets; other texts are names
     about: str = ""
 
     @property
@@ -111,6 +112,16 @@ class Index:
         """
         unique, where = "UNIQUE " if self.unique else "", f" WHERE {self.where}" if self.where else ""
         return f"CREATE {unique}INDEX {table}_{self.name} ON {table}({self.columns}){where}"
+
+
+@dataclass(frozen=True, slots=True)
+class ActionKind:
+    """A kind of action that a capability adds to the audit log; the capability's ``Observer`` takes such actions back."""
+
+    name: str
+    done: str  # what the log says was done: "warning retired"
+    group: tuple[str, ...]  # only the latest action of one of these kinds on a subject can be taken back
+    stands: str  # SQL on a row of ``action``: whether what the action did is still there
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ draws this (states.md); ``recalls`` opens episodes.
 from __future__ import annotations
 
 from cascade_memory.domain.records import CLOSED
-from cascade_memory.ledger import cases
 from cascade_memory.ledger.compaction import shrink
 from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.rows import note
 
 
 def settle(connection: Connection, episode: int, *, at: float, source: str, reported: int | None) -> None:
@@ -75,4 +75,4 @@ def delete(connection: Connection, episode: int) -> int:
 
 def _closed(connection: Connection, episode: int, namespace: int) -> None:
     shrink(connection, [episode])  # nobody will learn from this episode
-    cases.note(connection, namespace, CLOSED, episode)
+    note(connection, namespace, CLOSED, episode)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from cascade_memory import capabilities
-from cascade_memory.ledger.failures import Warnings
 from cascade_memory.ledger.observer import Observer
 
-_OF_CAPABILITIES: list[Observer] = [part.OBSERVER for part in capabilities.parts("tables") if hasattr(part, "OBSERVER")]
-OBSERVERS: tuple[Observer, ...] = (Warnings(), *_OF_CAPABILITIES)
+OBSERVERS: tuple[Observer, ...] = tuple(part.OBSERVER for part in capabilities.parts("transaction"))
+WATCHED = " OR ".join(one.watches for one in OBSERVERS if one.watches) or "0"  # SQL on a row of ``episode``

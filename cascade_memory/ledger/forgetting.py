@@ -19,7 +19,7 @@ from cascade_memory.ledger.events import OBSERVERS
 from cascade_memory.ledger.naming import Named, Naming, by_episode, by_ids, by_source, by_where
 from cascade_memory.ledger.others_episodes import forget_outcomes
 from cascade_memory.ledger.recalls import count_use, shown_to
-from cascade_memory.ledger.rows import KEYS, executed_for, fetched_for
+from cascade_memory.ledger.rows import KEYS, executed_for, fetched_for, note
 from cascade_memory.ledger.undoing import Undoing
 from cascade_memory.ledger.verifications import reconsider, verified_by
 
@@ -124,7 +124,7 @@ def forget_episode(connection: Connection, episode: int, gone: dict[str, int]) -
         one.on_episode_gone(connection, episode)
     owned.delete_with(connection, "episode", [episode])
     gone["episodes"] += episode_states.delete(connection, episode)
-    cases.note(connection, namespace, FORGOTTEN, episode)
+    note(connection, namespace, FORGOTTEN, episode)
 
 
 def _add(gone: dict[str, int], more: Mapping[str, int]) -> None:
@@ -231,7 +231,7 @@ class SQLForgetting:
         with self._writing(preview=preview) as connection:
             gone: dict[str, int] = {"cases": 0, "outcomes": 0, "recalls": 0, "episodes": 0}
             _add(gone, owned.delete_namespace(connection, namespace))
-            cases.note(connection, namespace, FORGOTTEN, 0)
+            note(connection, namespace, FORGOTTEN, 0)
             connection.execute("UPDATE action SET note = NULL WHERE namespace = ?", (namespace,))
             action_log.write(connection, namespace, action, counts=gone)
             return gone
@@ -270,7 +270,7 @@ class SQLForgetting:
         with self._connections.write(durable=True) as connection:
             owned.purge(connection, namespace)
             connection.execute("UPDATE action SET note = NULL WHERE namespace = ? AND kind = 'forget'", (namespace,))
-            cases.note(connection, namespace, PURGED, 0)
+            note(connection, namespace, PURGED, 0)
             action_log.write(connection, namespace, action)
         left = self._connections.vacuum()
         with self._connections.read() as connection:

@@ -62,9 +62,6 @@ class SQLInsight:
             found["rewards"], found["mean_reward"] = connection.execute(
                 f"SELECT count(*), coalesce(avg({judged}), 0) FROM outcome {current}", values
             ).fetchone()
-            (found["warnings"],) = connection.execute(
-                f"SELECT count(*) FROM (SELECT DISTINCT namespace, warning FROM failure {where}) AS one", values
-            ).fetchone()
             found.update({f"unkept_{why}": 0 for why in get_args(Unkept)})
             unkept = f"SELECT 'unkept_' || unkept, count(*) FROM outcome {current} AND unkept IS NOT NULL GROUP BY unkept"
             found.update(connection.execute(unkept, values).fetchall())

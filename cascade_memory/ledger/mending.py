@@ -19,15 +19,16 @@ from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.ledger import cases, episode_states, numbering, owned, room, rules
 from cascade_memory.ledger.audit import Fault, Undecodable, as_stored
 from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.events import OBSERVERS
 from cascade_memory.ledger.facts import fact
 from cascade_memory.ledger.filters import CASES as BY_FIELD
 from cascade_memory.ledger.filters import keep_fields
 from cascade_memory.ledger.forgetting import forget_episode
 from cascade_memory.ledger.rows import pack_floats, solution_of
 from cascade_memory.ledger.schema import CASES, EPISODE, TABLES
-from cascade_memory.ledger.warning_tables import FAILURE
 
 _SET_NAMESPACE = "INSERT INTO namespace (id, name) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET name = excluded.name"
+_NO_OUTCOME = 0  # no row has this key
 _COUNTS, _BY_WHOM = ("copies", "shown", "novelty"), ("actor", "channel")
 Embed: TypeAlias = Callable[[Sequence[str]], NDArray[np.float32]]
 
@@ -45,6 +46,10 @@ def cured(connection: Connection, fault: Fault, embed: Embed) -> str:
     """Repair one row, or remove it; return what was done."""
     key, cure = fault.key, _CURES.get(fault.table)
     if cure is None:
+        for one in OBSERVERS:
+            done = one.cured(connection, fault.table, key, lambda text: pack_floats(_vector(connection, None, text, embed)))
+            if done is not None:
+                return done
         called = next(table.called for table in TABLES if table.name == fault.table)
         owned.delete_with(connection, fault.table, [key])
         connection.execute(f"DELETE FROM {fault.table} WHERE {called} IS ?", (key,))
@@ -172,29 +177,12 @@ def _episode(connection: Connection, key: Any, embed: Embed) -> str:
         connection.execute("UPDATE episode SET reported = NULL WHERE key = ?", (key,))
     connection.executemany("UPDATE outcome SET withdrawn_at = at WHERE key = ?", [(one,) for one in outcomes[1:]])
     if not outcomes:
-        connection.execute("UPDATE checked SET reward = NULL WHERE episode = ?", (key,))
+        for one in OBSERVERS:
+            one.on_withdrawn(connection, _NO_OUTCOME, key, "taken back")
     episode_states.mend(connection, key, judged=bool(outcomes))
     for table in ("attempt", "judged_attempt"):
         connection.execute(f"DELETE FROM {table} WHERE episode = ?", (key,))
     return "episodes mended"
-
-
-def _failure(connection: Connection, key: Any, embed: Embed) -> str:
-    """Give a failure the vector of its query again; remove it if anything else is wrong with it."""
-    query = "SELECT query FROM outcome JOIN episode ON episode.key = outcome.episode WHERE outcome.key = ?"
-    try:
-        with as_stored(connection):
-            row = _row(connection, "SELECT * FROM failure WHERE key IS ?", key)
-            asked = _row(connection, query, key)["query"]
-        if any(type(value) is Undecodable for value in row.values()):
-            raise InvalidInput("a text of the failure is lost")
-        FAILURE.check(row)
-        good = pack_floats(_vector(connection, None, asked, embed))
-        connection.execute("UPDATE failure SET vector = ? WHERE key = ?", (good, key))
-    except (CascadeError, LookupError, TypeError, ValueError):
-        connection.execute("DELETE FROM failure WHERE key IS ?", (key,))
-        return "failures removed"
-    return "failures mended"
 
 
 def _expired(connection: Connection, key: Any, embed: Embed) -> str:
@@ -266,6 +254,5 @@ _CURES: dict[str, Callable[[Connection, Any, Embed], str]] = {
     "case_text": _case,
     "case_vector": _case,
     "field": _field,
-    "failure": _failure,
     "expired": _expired,
 }

@@ -28,6 +28,8 @@ from cascade_memory.ledger.recalls import count_use, recorded
 from cascade_memory.ledger.reports import check_room, withdraw
 from cascade_memory.ledger.rows import (
     metadata_if_readable,
+    note,
+    note_both,
     pack_floats,
     pack_metadata,
     pack_solution,
@@ -63,7 +65,7 @@ class Settling:
                 vector=unpack_floats(row[3] or b""),
                 solution=solution_if_readable(row[4], row[5]),
                 agents_words=bool(row[6]),
-                checked=bool(row[7]),
+                watched=bool(row[7]),
                 groups={key: unpack_ints(groups) for *_, key, groups, _ in rows if key is not None},
                 similarity={key: _similarity(numbers) for *_, key, _, numbers in rows if key is not None},
                 kinds=None if kinds is None else {group: (digest, kind) for group, digest, kind in kinds},
@@ -122,7 +124,7 @@ def settled(connection: Connection, new: Settlement, *, forgotten: bool = False)
     if before.has_attempt and not by_agent:  # a recorded run end stays beside the agent's report until somebody else judges
         _end_attempt(connection, episode, by_another=new.actor not in (None, asked_by[0]) or new.channel in REVISED)
     _tell(connection, new.namespace, case_key if is_new else None, outcome if taken is None else None)
-    now = Standing(episode, outcome, new, keys, replaced, forgotten, is_checked=before.is_checked)
+    now = Standing(episode, outcome, new, keys, replaced, forgotten, watched=before.watched)
     for one in OBSERVERS:
         one.on_settled(connection, now)
     if new.action is not None:
@@ -193,11 +195,11 @@ def _tell(connection: Connection, namespace: int, added: int | None, settled: in
     everything is learned again.
     """
     if added is not None and settled is not None:
-        cases.note_both(connection, namespace, (CASE_ADDED, added), (SETTLED, settled))
+        note_both(connection, namespace, (CASE_ADDED, added), (SETTLED, settled))
     elif added is not None:
-        cases.note(connection, namespace, CASE_ADDED, added)
+        note(connection, namespace, CASE_ADDED, added)
     elif settled is not None:
-        cases.note(connection, namespace, SETTLED, settled)
+        note(connection, namespace, SETTLED, settled)
 
 
 def _redeems(connection: Connection, new: Settlement, ticket: Signed, episode: int) -> bool:

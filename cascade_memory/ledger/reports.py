@@ -5,11 +5,12 @@ from __future__ import annotations
 from cascade_memory.domain.limits import MOST_REPORTED, MOST_REPORTED_BYTES
 from cascade_memory.domain.records import WITHDRAWN
 from cascade_memory.errors import QuotaExceeded
-from cascade_memory.ledger import cases, episode_states
+from cascade_memory.ledger import episode_states
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.events import OBSERVERS
 from cascade_memory.ledger.observer import WhyWithdrawn
 from cascade_memory.ledger.recalls import count_use, keep_metadata, shown_to
+from cascade_memory.ledger.rows import note
 from cascade_memory.ledger.verifications import metadata_of_outcome, reconsider
 
 
@@ -46,7 +47,7 @@ def withdraw(
         one.on_withdrawn(connection, outcome, episode, why)
     if case_key is not None:
         reconsider(connection, case_key)
-    cases.note(connection, namespace, WITHDRAWN, outcome)
+    note(connection, namespace, WITHDRAWN, outcome)
 
 
 def take_back_report(connection: Connection, episode_id: str, at: float) -> None:

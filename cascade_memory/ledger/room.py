@@ -12,7 +12,7 @@ from cascade_memory.ledger import case_states, owned
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.events import OBSERVERS
 from cascade_memory.ledger.observer import WhyGone
-from cascade_memory.ledger.rows import KEYS, executed_for, fetched_for, usable
+from cascade_memory.ledger.rows import KEYS, NOTE, executed_for, fetched_for, note, usable
 
 GRACE = 7 * 24 * 3600.0  # seconds of running time in which a case can be brought back (its ttl if that is shorter)
 _TRIMMED_AT_ONCE = 1_000
@@ -25,7 +25,6 @@ _RECORD = {
     **{"kind": "solution_kind", "text": "case_text.solution", "metadata": "metadata", "digest": "digest"},
     **{name: f"cases.{name}" for name in _REST},
 }
-_NOTE = "INSERT INTO change (namespace, kind, ref, id) VALUES (?, ?, ?, ?)"
 _KEPT = "IN (SELECT key FROM expired)"
 _REMOVE = f"DELETE FROM expired WHERE key IN ({KEYS})"
 
@@ -77,10 +76,7 @@ def take_away(connection: Connection, keys: Sequence[int], kind: str | None, *, 
     for one in OBSERVERS:
         one.on_case_gone(connection, keys if why == "forgotten" else gone, why)
     if kind is not None:
-        connection.executemany(
-            _NOTE,
-            [(namespace, kind, key, case_id) for key, namespace, _, case_id in rows],
-        )
+        connection.executemany(NOTE, [(namespace, kind, key, case_id) for key, namespace, _, case_id in rows])
 
 
 def trim(connection: Connection, namespace: int, most: int) -> None:
@@ -121,7 +117,7 @@ def bring_back(connection: Connection, key: int, verified: tuple[float, float]) 
     for table in owned.OF_CASES:
         connection.execute(f"UPDATE {table} SET cases_key = ? WHERE cases_key = ?", (new, key))
     remove_aside(connection, [key])
-    connection.execute(_NOTE, (namespace, CASE_ADDED, new, None))
+    note(connection, namespace, CASE_ADDED, new)
 
 
 def restore(connection: Connection, key: int) -> None:
@@ -131,7 +127,7 @@ def restore(connection: Connection, key: int) -> None:
     as_case(connection, key)
     # Every process shows it again, like one that was hidden, and copies of it are made again, as if it had changed.
     for kind in (UNHIDDEN, RETOLD):
-        connection.execute(_NOTE, (namespace, kind, key, case_id))
+        note(connection, namespace, kind, key, case_id)
 
 
 def as_case(connection: Connection, key: int) -> tuple[str, float, float]:

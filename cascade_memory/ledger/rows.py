@@ -1,4 +1,4 @@
-"""Converts values and rows between the form in which SQLite stores them and the library's own.
+"""Converts values and rows between the form in which SQLite stores them and the library's own; notes changes in the log.
 
 A file that was edited may hold invalid texts, and numbers in place of texts. A recall must not fail because of one row.
 """
@@ -21,6 +21,7 @@ from cascade_memory.redaction.saying import log_of
 
 SET_FACT = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 SET_VECTOR = "INSERT INTO {} VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET vector = excluded.vector"
+NOTE = "INSERT INTO change (namespace, kind, ref, id) VALUES (?, ?, ?, ?)"
 KEYS = "<keys>"  # where ``fetched_for`` puts the question marks
 _GREATEST = 2.0**62  # of a number: counts and rewards are far below
 _CHUNK = 500  # SQL parameters per statement
@@ -261,3 +262,17 @@ def with_vectors(rows: list[Any]) -> tuple[list[Any], NDArray[np.float32]]:
         squares = np.einsum("nd,nd->n", vectors, vectors) if len(rows) > 1 else np.dot(vectors[0], vectors[0])[None]
     good = np.abs(squares - 1.0) <= NORM_TOLERANCE
     return (rows, vectors) if good.all() else ([row for row, kept in zip(rows, good, strict=True) if kept], vectors[good])
+
+
+# -- the log of changes ---------------------------------------------------------------------------------------------
+
+
+def note(connection: Connection, namespace: int, kind: str, ref: int, case_id: str | None = None) -> None:
+    """Append a line to the log of changes, which every process reads; ``ref`` is the key of what has changed."""
+    connection.execute(NOTE, (namespace, kind, ref, case_id))
+
+
+def note_both(connection: Connection, namespace: int, first: tuple[str, int], second: tuple[str, int]) -> None:
+    """Append two lines in this order, by one statement."""
+    rows = "(?, ?, ?), (?, ?, ?)"
+    connection.execute(f"INSERT INTO change (namespace, kind, ref) VALUES {rows}", (namespace, *first, namespace, *second))

@@ -7,18 +7,35 @@ from typing import get_args
 
 from cascade_memory import capabilities
 from cascade_memory.domain import trust
-from cascade_memory.domain.actions import KINDS
+from cascade_memory.domain.actions import COUNTED, KINDS
 from cascade_memory.domain.case import WHY
 from cascade_memory.domain.episode import SOURCES, Arm, Status
 from cascade_memory.domain.records import CHANGES, Unkept
 from cascade_memory.domain.validation import MAX_SOLUTION_CHARS, check_id, check_moment, check_share
 from cascade_memory.ledger import rules
-from cascade_memory.ledger.declaring import ANY, BLOB, INTEGER, REAL, TEXT, Column, Index, Table, between, one_of, whole
-from cascade_memory.ledger.warning_tables import WARNING_TABLES
+from cascade_memory.ledger.declaring import (
+    ANY,
+    BLOB,
+    INTEGER,
+    REAL,
+    TEXT,
+    ActionKind,
+    Column,
+    Index,
+    Table,
+    between,
+    one_of,
+    whole,
+)
 
 SCHEMA_VERSION = 8
 APPLICATION_ID = 0x43415343  # "CASC" in the file header: it distinguishes a ledger from any other SQLite file
 
+# The tables of capabilities: a ledger that was made without one of them gets it when it is opened.
+_DECLARED = capabilities.parts("tables")
+ADDED: tuple[Table, ...] = tuple(table for part in _DECLARED for table in part.TABLES)
+# The kinds of actions that they add to the audit log, by name.
+ACTIONS: dict[str, ActionKind] = {kind.name: kind for part in _DECLARED for kind in getattr(part, "ACTIONS", ())}
 _KEY = Column("key", INTEGER, whole(1), key=True, counts=True)
 _OF_NAMESPACE = Column("namespace", INTEGER, rules.NAMESPACE, of=("namespace",))
 _IN_NAMESPACE = Column("namespace", INTEGER, rules.NAMESPACE, of=("namespace",), refers="namespace(id)")
@@ -290,7 +307,7 @@ ACTION = Table(
         _ID,
         _AT,
         Column("namespace", INTEGER, whole(0, rules.LAST_NAMESPACE), stays=True, about="0: of all namespaces"),
-        Column("kind", TEXT, one_of(*KINDS), about="one of domain.actions.KINDS"),
+        Column("kind", TEXT, one_of(*KINDS, *ACTIONS), about="of domain.actions.KINDS or ACTIONS"),
         Column("actor", TEXT, rules.ACTOR, optional=True, about="who did it, as the caller said, or NULL"),
         Column(
             "subject", TEXT, check_id, optional=True, about="the id of the case or episode, or NULL if there is more than one"
@@ -335,9 +352,8 @@ EVENT = Table(
     ),
 )
 
-# The tables of capabilities: a ledger that was made without one of them gets it when it is opened.
-ADDED: tuple[Table, ...] = tuple(table for part in capabilities.parts("tables") for table in part.TABLES)
-assert not any(table.counted for table in ADDED), "what a capability lost is in no receipt: leave counted= out"
+# What an entry of the audit log may count.
+ALL_COUNTED = (*COUNTED, *(table.counted for table in ADDED if table.counted))
 # Each after those that it refers to: in this order rows are copied, and in the other one they are deleted.
 TABLES: tuple[Table, ...] = (
     *(
@@ -355,7 +371,7 @@ TABLES: tuple[Table, ...] = (
         CASE_VECTOR,
     ),
     *(EXPIRED, EXPIRED_VECTOR, ADDITION, FIELD, EXPIRED_FIELD, OUTCOME_FIELD, ADDITION_FIELD, EPISODE_FIELD),
-    *(ACTION, CHANGE, EVENT, *WARNING_TABLES),
+    *(ACTION, CHANGE, EVENT),
     *ADDED,
 )
 STATEMENTS = tuple(statement for table in TABLES for statement in table.statements)  # what creates them, in SQLite

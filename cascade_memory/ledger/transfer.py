@@ -20,20 +20,14 @@ from cascade_memory.domain.trajectory import Solution, gist
 from cascade_memory.domain.trust import LEVELS
 from cascade_memory.domain.validation import check_id, check_namespace, check_word
 from cascade_memory.errors import CascadeError, InvalidInput
-from cascade_memory.ledger import (
-    action_log,
-    numbering,
-    rules,
-    transfer_actions,
-    transfer_nested,
-    transfer_warnings,
-)
+from cascade_memory.ledger import action_log, numbering, rules, transfer_actions, transfer_nested
 from cascade_memory.ledger.case_states import BY_PERSON, QUARANTINED
-from cascade_memory.ledger.cases import HEAD_CHARS, insert_addition, insert_rest, note, solution_id
+from cascade_memory.ledger.cases import HEAD_CHARS, insert_addition, insert_rest, solution_id
 from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.events import OBSERVERS
 from cascade_memory.ledger.filters import EPISODES, OUTCOMES, keep_fields, kept_fields
 from cascade_memory.ledger.room import displace
-from cascade_memory.ledger.rows import pack_floats, pack_ints, pack_metadata, pack_solution, unpack_ints
+from cascade_memory.ledger.rows import note, pack_floats, pack_ints, pack_metadata, pack_solution, unpack_ints
 from cascade_memory.ledger.running import now
 from cascade_memory.ledger.schema import ATTEMPT, CASES, EPISODE, OUTCOME, RECALL
 from cascade_memory.ledger.transfer_actions import Decisions
@@ -48,7 +42,6 @@ _DEFAULTS = {  # of fields that exports of older versions lack
     **{"holdout": 0.0, "shadow": None, "shadow_numbers": None, "shadow_context": None},
     **{"pinned": 0, "hidden": 0, "judged": False, "actor": None, "channel": None, "trust": None},
     **{"fields": None, "agents_words": None, "additions": None, "unkept": None, "forgot": None},
-    **{"failure": None, "decision": None},
 }
 _OUTCOME = [name for name in OUTCOME.travelling if name != "metadata"]
 _ATTEMPT = ATTEMPT.travelling
@@ -65,7 +58,7 @@ def dump(connection: Connection) -> Iterator[dict[str, Any]]:
     episodes: dict[int, str] = dict(connection.execute("SELECT key, id FROM episode").fetchall())
     cases: dict[int, str] = dict(connection.execute("SELECT key, id FROM cases").fetchall())
     nested = transfer_nested.Nested(connection)
-    warnings = transfer_warnings.Dumped(connection, cases)
+    of_capabilities = [one.exported(connection, cases) for one in OBSERVERS]
     for row in _rows(connection, "episode LEFT JOIN episode_vector USING (key)", ["key", *_EPISODE, "vector", "namespace"]):
         yield {
             "kind": "episode",
@@ -123,10 +116,16 @@ def dump(connection: Connection) -> Iterator[dict[str, Any]]:
             "namespace": names[row["namespace"]],
             "case": cases.get(row["cases_key"]),
             "fields": _metadata(row["metadata"]) or kept_fields(connection, OUTCOMES, row["key"]),
-            "failure": warnings.failure(row["key"]),
             **nested.of("outcome", row["key"]),
+            **_more(of_capabilities, "outcome", row["key"]),
         }
-    yield from transfer_actions.dump(connection, names)
+    for action in transfer_actions.dump(connection, names):
+        yield {**action, **_more(of_capabilities, "action", action["id"])}
+
+
+def _more(given: Iterable[Mapping[str, Callable[[Any], Mapping[str, Any]]]], owner: str, key: Any) -> dict[str, Any]:
+    """Return what capabilities export in the record of a row."""
+    return {name: value for one in given if owner in one for name, value in one[owner](key).items()}
 
 
 def _rows(connection: Connection, table: str, columns: list[str], key: str = "key") -> Iterator[dict[str, Any]]:
@@ -229,7 +228,7 @@ class _Importer:
     def _episode(self, record: dict[str, Any], namespace: int) -> int:
         if self._is_known("episode", record["id"]):
             return 0
-        vector = None if record["vector"] in (None, "") else self._vector(record["vector"])
+        vector = None if record["vector"] in (None, "") else self.vector(record["vector"])
         values = {**record, "metadata": _packed(fields := check_metadata(record["fields"], most=STORED_AT_MOST))}
         EPISODE.check(values, _EPISODE)
         key = self._insert("episode", {**{name: values[name] for name in _EPISODE}, "namespace": namespace})
@@ -260,7 +259,7 @@ class _Importer:
         CASES.check(record, [name for name in _CASE if name != "pair"])
         solution = rules.solution(record["solution_kind"], record["text"], needed=True)
         assert solution is not None
-        fields, vector = check_metadata(record["metadata"], most=STORED_AT_MOST), self._vector(record["vector"])
+        fields, vector = check_metadata(record["metadata"], most=STORED_AT_MOST), self.vector(record["vector"])
         pair, here = pair_key(record["query"], solution), digest(self._agreeing(solution))
         self._digests.setdefault((namespace, _digest_of(record["solution"])), here)
         known = self._connection.execute("SELECT key FROM cases WHERE namespace = ? AND pair = ?", (namespace, pair)).fetchone()
@@ -342,13 +341,12 @@ class _Importer:
                 "metadata": _packed(fields),
                 "episode": episode,
                 "namespace": namespace,
-                "cases_key": None if case is None else self._case_here(case, namespace),
+                "cases_key": None if case is None else self.case_here(case, namespace),
             },
         )
         keep_fields(self._connection, OUTCOMES, namespace, key, fields)
         transfer_nested.insert(self._connection, "outcome", key, namespace, record)
-        if record["failure"] is not None:
-            self._failure(record, key, namespace)
+        self._heard("outcome", key, namespace, record)
         # An unconfirmed report of an agent waits for confirmation here as well.
         if record["source"] == "agent" and record["withdrawn_at"] is None:
             self._connection.execute(
@@ -358,11 +356,9 @@ class _Importer:
         note(self._connection, namespace, SETTLED, key)
         return 1
 
-    def _failure(self, record: dict[str, Any], outcome: int, namespace: int) -> None:
-        given = transfer_warnings.failure_of(record)
-        case = None if given["case"] is None else self._case_here(given["case"], namespace)
-        vector = self._vector(given["vector"])
-        transfer_warnings.insert_failure(self._connection, record, outcome, namespace, vector, case)
+    def _heard(self, owner: str, key: Any, namespace: int, record: Mapping[str, Any]) -> None:
+        for one in OBSERVERS:
+            one.on_imported(self._connection, owner, key, namespace, record, self)
 
     def _action(self, record: dict[str, Any], namespace: int) -> int:
         if self._is_known("action", record["id"]):
@@ -370,14 +366,15 @@ class _Importer:
         self.decisions.expect_action(namespace)
         undoes = self._key("action", record["undoes"], namespace)
         action_log.append(self._connection, transfer_actions.row_of(record, namespace, undoes))
-        if record["decision"] is not None:
-            transfer_warnings.insert_decision(self._connection, record, namespace)
+        self._heard("action", record["id"], namespace, record)
         return 1
 
-    def _case_here(self, identity: object, namespace: int) -> int | None:
+    def case_here(self, identity: object, namespace: int) -> int | None:
+        """Return the key, in this ledger, of a case that the export names by its id; None if it is not here."""
         return self._known_cases.get((namespace, check_id(identity, "case"))) or self._key("cases", identity, namespace)
 
-    def _vector(self, text: object) -> bytes:
+    def vector(self, text: object) -> bytes:
+        """Check a vector of the export, and return it as it is stored."""
         vector = rules.unit_vector(as_bytes(text, "vector"), self._dimension)
         norm = float(np.linalg.norm(vector))
         return pack_floats(vector if abs(norm - 1.0) < _ROUNDING else vector / norm)

@@ -6,12 +6,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cascade_memory.domain.actions import COUNTED, OF_WARNINGS
 from cascade_memory.domain.validation import check_word
 from cascade_memory.ledger.case_states import decided_about, set_quarantined
 from cascade_memory.ledger.database import Connection
-from cascade_memory.ledger.schema import ACTION
-from cascade_memory.ledger.transfer_warnings import decision_of
+from cascade_memory.ledger.schema import ACTION, ALL_COUNTED
 
 _COLUMNS = [name for name in ACTION.travelling if name not in ("kind", "counts")]
 _AT_ONCE = 500
@@ -31,8 +29,6 @@ def dump(connection: Connection, names: Mapping[int, str]) -> Iterator[dict[str,
             if namespace in names:  # else it is about this ledger as a whole
                 about: dict[str, Any] = {"kind": "action", "action": kind, "namespace": names[namespace], "undoes": undoes}
                 entry: dict[str, Any] = dict(zip(_COLUMNS, values, strict=True))
-                if kind in OF_WARNINGS:
-                    about["decision"] = decision_of(connection, entry["id"])
                 yield {**about, "counts": json.loads(counts), **entry}
         after = rows[-1][0]
 
@@ -43,7 +39,7 @@ def row_of(record: Mapping[str, Any], namespace: int, undoes: int | None) -> dic
     row.update(kind=record["action"], namespace=namespace, counts=json.dumps(record["counts"]), undoes=undoes)
     ACTION.check({**dict.fromkeys(ACTION.names), **row})
     for name in record["counts"]:  # any other name would be somebody's text
-        check_word(name, COUNTED, "the name of a count")
+        check_word(name, ALL_COUNTED, "the name of a count")
     return row
 
 

@@ -109,24 +109,7 @@ STEPS: dict[int, tuple[str, ...]] = {
         """CREATE INDEX outcome_counted ON outcome(namespace, actor, source, at)
              WHERE actor IS NOT NULL AND coalesce(unkept, '') <> 'capped'""",
     ),
-    7: (
-        """CREATE TABLE failure (key INTEGER PRIMARY KEY REFERENCES outcome(key) ON DELETE CASCADE,
-             namespace INTEGER NOT NULL, warning TEXT NOT NULL, why TEXT NOT NULL, tool TEXT, action TEXT NOT NULL,
-             happened TEXT NOT NULL, words TEXT NOT NULL, instead TEXT NOT NULL, cases_key INTEGER, trust INTEGER NOT NULL,
-             vector BLOB NOT NULL)""",
-        "CREATE INDEX failure_namespace ON failure(namespace, key)",
-        "CREATE INDEX failure_warning ON failure(namespace, warning)",
-        "CREATE INDEX failure_case ON failure(cases_key) WHERE cases_key IS NOT NULL",
-        """CREATE TABLE checked (key INTEGER PRIMARY KEY AUTOINCREMENT,
-             episode INTEGER NOT NULL REFERENCES episode(key) ON DELETE CASCADE,
-             namespace INTEGER NOT NULL, warning TEXT NOT NULL, warned INTEGER NOT NULL, propensity REAL NOT NULL,
-             at REAL NOT NULL, call TEXT, repeated INTEGER, reward REAL, UNIQUE (episode, warning))""",
-        "CREATE INDEX checked_warning ON checked(namespace, warning)",
-        """CREATE TABLE warning_decision (key INTEGER PRIMARY KEY AUTOINCREMENT, namespace INTEGER NOT NULL,
-             warning TEXT NOT NULL, action TEXT NOT NULL UNIQUE, retired INTEGER, advice TEXT,
-             by_model INTEGER NOT NULL DEFAULT 0)""",
-        "CREATE INDEX warning_decision_warning ON warning_decision(namespace, warning)",
-    ),
+    7: (),  # tables of warnings: those of a capability, which any ledger gets that lacks them
 }
 
 

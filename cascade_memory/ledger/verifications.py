@@ -17,7 +17,7 @@ from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.events import OBSERVERS
 from cascade_memory.ledger.filters import CASES, OUTCOMES, keep_fields, kept_fields
 from cascade_memory.ledger.recalls import shown_cases
-from cascade_memory.ledger.rows import pack_metadata, solution_of
+from cascade_memory.ledger.rows import note, pack_metadata, solution_of
 
 _OUTCOMES = "FROM outcome WHERE cases_key = ? AND withdrawn_at IS NULL"
 _ADDITIONS = "FROM addition WHERE cases_key = ?"
@@ -157,4 +157,4 @@ def _show_as(connection: Connection, key: int, first: _First) -> None:
     connection.execute("UPDATE case_text SET solution = ?, metadata = ? WHERE key = ?", (text, metadata, key))
     connection.execute("DELETE FROM field WHERE cases_key = ?", (key,))
     keep_fields(connection, CASES, namespace, key, first.metadata)
-    cases.note(connection, namespace, RETOLD, key, case_id)
+    note(connection, namespace, RETOLD, key, case_id)

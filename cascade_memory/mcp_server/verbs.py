@@ -101,10 +101,8 @@ class Verbs:
                 f"No case is stored yet. {counted(stats.reported, 'report')} of agents must first be confirmed by a person on "
                 "the host (cascade-memory review pending FOLDER); until then, nothing of it is shown. Solve the task yourself."
             )
-        if stats.warnings and not self.read_only:
-            return (
-                f"No case is stored yet; ask check_action before you act, since there is {counted(stats.warnings, 'warning')}."
-            )
+        if (warnings := stats.more.get("warnings", 0)) and not self.read_only:
+            return f"No case is stored yet; ask check_action before you act, since there is {counted(warnings, 'warning')}."
         return "Nothing is stored yet; solve the task on your own."
 
     def report_outcome(

@@ -196,7 +196,7 @@ def forget(
     namespace_id = engine.namespace_id(namespace)
     state = engine.namespace_state(namespace) if namespace_id else None
     stale = () if state is None else state.stale()
-    gone: Mapping[str, Any] = {}
+    gone: Mapping[str, int] = {}
     back, copies = tuple[str, ...](), tuple[str, ...]()
     action, forgetting = NewAction(kind="forget", actor=by), ledger.forgetting
     if not named:
@@ -218,9 +218,11 @@ def forget(
         ids = _ids(() if case_ids is None else case_ids)
         keys = _keys(engine, ids, namespace_id, namespace)
         gone = forgetting.forget(namespace_id, keys, replace(action, subject=only(ids)), preview=dry_run)
-    from cascade_memory.insight.stats import Receipt
+    from cascade_memory.insight.stats import COUNTED, Receipt
 
-    receipt = Receipt(**gone, stale=stale, brought_back=back, made_after=copies)
+    always: dict[str, Any] = {name: gone.get(name, 0) for name in COUNTED}
+    more = {name: count for name, count in gone.items() if name not in COUNTED}
+    receipt = Receipt(**always, more=more, stale=stale, brought_back=back, made_after=copies)
     if dry_run:
         return receipt
     engine.learn_soon()

@@ -22,7 +22,8 @@ _REACHABLE = 2.0  # seconds to try to reach a database
 def stats_of(engine: Engine, name: str, *, everywhere: bool, own: bool) -> Stats:
     """Count what a namespace holds, or all do; ``own``: the namespace is the memory's own, which need not exist yet."""
     ledger = engine.parts.ledger
-    counts = ledger.insight.counts(None if everywhere else engine.namespace_id(name))
+    number = None if everywhere else engine.namespace_id(name)
+    counts = ledger.insight.counts(number)
     missing = not everywhere and not own and not engine.namespace_id(name)
     policy = _policy(engine, name)
     unkept = {why: int(counts.pop(f"unkept_{why}")) for why in get_args(Unkept)}
@@ -34,6 +35,7 @@ def stats_of(engine: Engine, name: str, *, everywhere: bool, own: bool) -> Stats
         unkept=unkept,
         exists=not missing,
         namespaces=tuple(ledger.namespaces()) if missing else (),
+        more={name: count for part in engine.capable for name, count in part.counted(number).items()},
         policy=policy.name,
         policy_version=policy.version,
         embedder=engine.parts.embedder.identity,
@@ -70,19 +72,17 @@ def health_of(engine: Engine) -> Health:
 
 def report_on(engine: Engine, name: str, *, everywhere: bool) -> Report:
     """Measure the worth of the cases of a namespace, or of all namespaces."""
-    ledger, insight = engine.parts.ledger, engine.parts.ledger.insight
-    warnings = int(insight.counts(None if everywhere else engine.namespace_id(name))["warnings"])
+    insight = engine.parts.ledger.insight
     if everywhere:
         costs = Costs.of(list(engine.totals.values()))
         judged, arms = list(insight.judged(None)), insight.arms(None)
-        return report_of(judged, arms, None, None, costs, _alarms(engine), warnings=warnings, more=_more(engine, None))
+        return report_of(judged, arms, None, None, costs, _alarms(engine), more=_more(engine, None))
     namespace_id = engine.namespace_id(name)
     learned = learned_by(_policy(engine, name), engine.parts.ranker.features)
     costs = Costs.of([engine.totals[name]] if name in engine.totals else [])
     judged, arms = list(insight.judged(namespace_id)), insight.arms(namespace_id)
-    tallies = list(ledger.warnings.tallies(namespace_id).values()) if warnings else []
     alarms, more = _alarms(engine, name), _more(engine, namespace_id)
-    return report_of(judged, arms, name, learned, costs, alarms, warnings=warnings, tallies=tallies, more=more)
+    return report_of(judged, arms, name, learned, costs, alarms, more=more)
 
 
 def _alarms(engine: Engine, namespace: str | None = None) -> tuple[str, ...]:

@@ -21,12 +21,14 @@ from cascade_memory.engine.door import Door, Incoming
 from cascade_memory.engine.embedding import NothingToEmbedWith
 from cascade_memory.engine.open_secrets import OpenSecrets
 from cascade_memory.errors import InvalidInput
+from cascade_memory.ledger.schema import ADDED
 from cascade_memory.redaction.finding import find
 from cascade_memory.redaction.marking import marks_in
 
 _NUMBERS = frozenset(("vector", "chosen", "numbers", "features", "context", "agreement", "shadow_numbers", "shadow_context"))
 _METADATA = frozenset(("metadata", "fields"))
-_OF_FAILURE = frozenset(("tool", "action", "happened", "instead"))  # texts, which elsewhere are names
+# What capabilities store in the record of another row, by the name of their table: its texts, which elsewhere are names.
+_SAID = {table.name: frozenset(column.name for column in table.columns if column.said) for table in ADDED}
 _TEXTS = frozenset(("query", "head", "note"))  # "text" and "solution" are texts or trajectories; all else is names and numbers
 _WHAT = {"query": "task", "text": "solution", "solution": "solution", "fields": "metadata", "note": "note", "id": "id"}
 
@@ -132,7 +134,7 @@ def set_aside_record(case: ExpiredCase) -> dict[str, Any]:
 def _is_name(record: Mapping[str, Any], name: str) -> bool:
     texts = (
         name in _TEXTS
-        or (record.get("kind") == "failure" and name in _OF_FAILURE)
+        or name in _SAID.get(str(record.get("kind")), ())
         or name in _METADATA
         or name in _NUMBERS
         or name in ("additions", "candidates", "groups")
@@ -155,8 +157,8 @@ def _clean(record: Mapping[str, Any], name: str, value: Any, incoming: Incoming)
         return [_addition(one, kind, incoming) for one in cast("list[Any]", value)]
     if name == "counts" and isinstance(value, Mapping):
         return {incoming.name(one, "the name of a count"): count for one, count in cast("Mapping[str, Any]", value).items()}
-    if name == "failure" and isinstance(value, Mapping):
-        given = {**cast("Mapping[str, Any]", value), "kind": "failure"}
+    if name in _SAID and isinstance(value, Mapping):
+        given = {**cast("Mapping[str, Any]", value), "kind": name}
         return {inner: _clean(given, inner, one, incoming) for inner, one in cast("Mapping[str, Any]", value).items()}
     if _is_name(record, name):
         return incoming.name(value, f"the field {name!r}")

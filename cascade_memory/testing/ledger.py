@@ -14,7 +14,6 @@ from cascade_memory.testing.ledger_provenance import LedgerProvenanceContract
 from cascade_memory.testing.ledger_tokens import LedgerTokensContract
 from cascade_memory.testing.ledger_undo import LedgerEvictionContract, LedgerUndoContract
 from cascade_memory.testing.ledger_viewing import LedgerViewingContract
-from cascade_memory.testing.ledger_warnings import LedgerWarningsContract, LedgerWarningsTravelContract
 
 
 def ledger_in_ram() -> SQLiteLedger:
@@ -40,8 +39,6 @@ class LedgerContract(
     LedgerEvictionContract,
     LedgerUndoContract,
     LedgerActorsContract,
-    LedgerWarningsContract,
-    LedgerWarningsTravelContract,
 ):
     """The tests of a ``Ledger``: subclass this class, return one from ``make``, and let pytest collect the subclass.
 

@@ -218,7 +218,6 @@ class LedgerInsightContract(LedgerMaterial):
                 "unkept_solution": 0,
                 "unkept_source": 0,
                 "unkept_capped": 0,
-                "warnings": 0,
             },
         }
         assert ledger.insight.recalls(1) == 3

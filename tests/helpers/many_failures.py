@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cascade_memory.domain.failure_warning import Blame
+from cascade_memory.capabilities.warnings.records import Blame
 from cascade_memory.ledger.core import Ledger
 from cascade_memory.testing.ledger_material import LedgerMaterial
 
@@ -22,7 +22,7 @@ class _Records(LedgerMaterial):
         ledger.record(self._recall(episode, query=f"task {number}", vector=vector))
         group = f"group {number % 100}-{number // 100 % 40}"
         blame = Blame(why="failed", tool="sql", action="select", happened="no such column", group=group, words=words)
-        ledger.settle(self._settlement(episode, 0.0, at=2e9, blame=blame))
+        ledger.settle(self._settlement(episode, 0.0, at=2e9, found={"blame": blame}))
 
 
 def fill(ledger: Ledger, count: int, *, dimension: int = 384) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from inside import engine_of
 from planted_secrets import ALL, EVERY, found_below, found_in, nothing_is_said
 from warned import CALL, MISTAKE, TASK, about_to, fail, mistaken
+from warning_rows import rows_of
 
 from cascade_memory import CascadeMemory, FailureWarning, Step, Trajectory, Trust, WarningOptions
 from cascade_memory.capabilities.warnings.advising import advice_text
@@ -60,7 +60,7 @@ def test_no_secret_of_an_older_version_gets_into_the_words_by_which_a_mistake_is
     with CascadeMemory(tmp_path / "memory", embedder="hashing", learn="inline") as memory:
         (case,) = memory.cases.all()
         memory.acting(actor="ann").review.correct(case.id, [Step(tool="sql", arguments={"q": "ask nobody"}, observation="ok")])
-        (failure,) = engine_of(memory).parts.ledger.warnings.failures(1)
+        (failure,) = rows_of(memory).failures(1)
         assert secret.lower() not in repr(failure.blame).lower()
 
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from inside import engine_of
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
 from mistaken_agents import ASK, Database, heeding, query, tool_messages
 from mistakes import ERROR, RIGHT, TASK, WRONG, is_warning, known_mistake, solved
 from scripted import ScriptedModel, model
+from warning_rows import rows_of
 
 from cascade_memory import Ranking
 from cascade_memory.errors import StoreError
@@ -59,7 +59,7 @@ def test_the_tool_has_not_run_when_the_model_is_warned_and_runs_if_it_insists(me
     assert [one.text for one in errors] == [ERROR, ERROR]
     assert database.ran == [WRONG, WRONG]
     assert [is_warning(messages[-1].text) for messages in shown.seen] == [False, True, False, False]
-    (check,) = engine_of(memory).parts.ledger.warnings.checks(out["cascade_episode_id"])
+    (check,) = rows_of(memory).checks(out["cascade_episode_id"])
     assert check.warned
 
 
@@ -86,7 +86,7 @@ async def test_many_agents_at_once_are_warned_each_in_its_own_episode(memory: Ca
     outs = await heeded.abatch([{"messages": [("user", f"who works in city {n}?")]} for n in range(8)])
     silent = 0  # chance lets one of ten episodes be without a warning
     for out in outs:
-        (check,) = engine_of(memory).parts.ledger.warnings.checks(out["cascade_episode_id"])
+        (check,) = rows_of(memory).checks(out["cascade_episode_id"])
         assert [is_warning(one.text) for one in tool_messages(out["messages"])] == ([True, False] if check.warned else [False])
         silent += not check.warned
     assert sorted(database.ran) == sorted([RIGHT] * (8 - silent) + [WRONG] * silent)
@@ -134,8 +134,8 @@ async def test_a_failing_memory_changes_nothing(memory: CascadeMemory, monkeypat
     def broken(*_: Any, **__: Any) -> Any:
         raise fault
 
-    monkeypatch.setattr(engine_of(memory).parts.ledger.warnings, "note_check", broken)
-    monkeypatch.setattr(engine_of(memory).parts.ledger.warnings, "checks", broken)
+    monkeypatch.setattr(rows_of(memory), "note_check", broken)
+    monkeypatch.setattr(rows_of(memory), "checks", broken)
     database = Database()
     for ask in (lambda agent: agent.invoke(ASK), lambda agent: asyncio.run(agent.ainvoke(ASK))):
         insisting, _ = agent(memory, database, query(WRONG), "I give up.")
@@ -193,6 +193,6 @@ def test_in_a_block_the_warning_is_for_the_block(memory: CascadeMemory):
     with memory.episode(TASK) as episode:
         heeded.invoke(ASK)
         assert database.ran == [WRONG, RIGHT]
-    (check,) = engine_of(memory).parts.ledger.warnings.checks(episode.id)
+    (check,) = rows_of(memory).checks(episode.id)
     assert check.warned
-    assert engine_of(memory).parts.ledger.warnings.checks(elsewhere.id) == []
+    assert rows_of(memory).checks(elsewhere.id) == []

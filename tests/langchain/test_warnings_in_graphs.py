@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from inside import engine_of
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.messages import AIMessage
@@ -20,6 +19,7 @@ from langgraph.types import Command, interrupt
 from mistaken_agents import ASK, Database, heeding, query, tool_messages
 from mistakes import ERROR, RIGHT, TASK, WRONG, is_warning, known_mistake, solved
 from scripted import call, model
+from warning_rows import rows_of
 
 from cascade_memory import Ranking
 from cascade_memory.langchain import CascadeMemory
@@ -62,7 +62,7 @@ def graph(memory: CascadeMemory, tools: Any, *script: Any, state: Any = State, s
 def checks(memory: CascadeMemory) -> list[tuple[str, bool]]:
     """The last episode's decisions whether to warn."""
     last = next(memory.episodes.all(newest_first=True))
-    return [(one.warning, one.warned) for one in engine_of(memory).parts.ledger.warnings.checks(last.id)]
+    return [(one.warning, one.warned) for one in rows_of(memory).checks(last.id)]
 
 
 @pytest.fixture
@@ -120,8 +120,8 @@ async def test_a_failing_memory_or_tool_changes_nothing(memory: CascadeMemory, m
     failing = graph(memory, [raising.tool], query(WRONG), query(WRONG))
     with pytest.raises(RuntimeError, match=ERROR):
         failing.invoke(ASK)
-    monkeypatch.setattr(engine_of(memory).parts.ledger.warnings, "checks", broken)
-    monkeypatch.setattr(engine_of(memory).parts.ledger.warnings, "note_check", broken)
+    monkeypatch.setattr(rows_of(memory), "checks", broken)
+    monkeypatch.setattr(rows_of(memory), "note_check", broken)
     insisting = graph(memory, [database.tool], query(WRONG), "I give up.")
     for out in (insisting.invoke(ASK), await insisting.ainvoke(ASK)):
         assert [one.text for one in tool_messages(out["messages"])] == [ERROR]

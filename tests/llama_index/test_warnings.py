@@ -8,7 +8,6 @@ import itertools
 from typing import Any
 
 import pytest
-from inside import engine_of
 from llama_agents import function_agent, only_episode, with_block
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent, base_agent
 from llama_index.core.tools import FunctionTool, QueryEngineTool, ToolMetadata
@@ -16,6 +15,7 @@ from llama_index.core.tools.types import AsyncBaseTool, BaseTool, ToolOutput
 from llama_index.core.workflow import Context, StartEvent, StopEvent, Workflow, step
 from mistakes import ERROR, RIGHT, TASK, WRONG, answered, is_warning, known_mistake, solved
 from scripted_llm import ScriptedLLM
+from warning_rows import rows_of
 from workflows.events import HumanResponseEvent, InputRequiredEvent
 
 from cascade_memory import Ranking
@@ -64,7 +64,7 @@ def last_episode(memory: Any) -> Any:
 
 def checks(memory: Any) -> list[bool]:
     """The last episode's decisions whether to warn."""
-    return [one.warned for one in engine_of(memory).parts.ledger.warnings.checks(last_episode(memory).id)]
+    return [one.warned for one in rows_of(memory).checks(last_episode(memory).id)]
 
 
 async def test_a_failing_call_is_blamed_when_the_reward_comes_and_the_next_agent_is_warned(make, query, ran):
@@ -276,8 +276,8 @@ async def test_a_failing_memory_changes_nothing(memory, query, ran, monkeypatch)
     def broken(*_: Any, **__: Any) -> Any:
         raise OSError("the disk is gone")
 
-    monkeypatch.setattr(engine_of(memory).parts.ledger.warnings, "checks", broken)
-    monkeypatch.setattr(engine_of(memory).parts.ledger.warnings, "note_check", broken)
+    monkeypatch.setattr(rows_of(memory), "checks", broken)
+    monkeypatch.setattr(rows_of(memory), "note_check", broken)
     insisting = function_agent(MISTAKE, "I give up.", tools=memory.guarded([query]))
     await insisting.run(TASK, memory=with_block(memory))
     assert ran == [WRONG]
@@ -292,10 +292,7 @@ async def test_many_runs_at_once_are_warned_each_in_its_own_episode(memory, quer
 
     await asyncio.gather(*(one(number) for number in range(6)))
     memory.sync()
-    found = [
-        engine_of(memory).parts.ledger.warnings.checks(one.id)
-        for one in itertools.islice(memory.episodes.all(newest_first=True), 6)
-    ]
+    found = [rows_of(memory).checks(one.id) for one in itertools.islice(memory.episodes.all(newest_first=True), 6)]
     assert [len(one) for one in found] == [1] * 6
     warned = sum(one.warned for (one,) in found)  # chance lets one of ten episodes be without a warning
     assert warned >= 4

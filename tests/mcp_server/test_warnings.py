@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from inside import engine_of
 from mcp_clients import asked, call, plain, stdio
 from mistakes import ERROR, RIGHT, TASK, WRONG, is_warning, known_mistake, wrong_step
+from warning_rows import rows_of
 
 from cascade_memory import CascadeMemory, Ranking, WarningOptions
 from cascade_memory.errors import InvalidInput
@@ -157,8 +157,8 @@ def test_a_failing_memory_knows_nothing(memory: CascadeMemory, monkeypatch: pyte
         raise OSError("the disk is gone")
 
     known_mistake(memory)
-    monkeypatch.setattr(engine_of(memory).parts.ledger.warnings, "checks", broken)
-    monkeypatch.setattr(engine_of(memory).parts.ledger.warnings, "note_check", broken)
+    monkeypatch.setattr(rows_of(memory), "checks", broken)
+    monkeypatch.setattr(rows_of(memory), "note_check", broken)
     assert ask(Verbs(memory), WRONG)["known"] is False
     assert not memory.health().ok
 

@@ -10,6 +10,7 @@ import pytest
 from inside import engine_of
 from many_failures import fill
 from warned import CALL, TASK, fail
+from warning_rows import rows_of
 
 from cascade_memory import CascadeMemory
 
@@ -47,7 +48,7 @@ def test_where_nothing_has_failed_a_check_asks_nobody(monkeypatch: pytest.Monkey
 
         ledger = engine_of(memory).parts.ledger
         for name in ("failures", "decisions", "tallies", "checks", "note_check"):
-            monkeypatch.setattr(ledger.warnings, name, asked)
+            monkeypatch.setattr(rows_of(memory), name, asked)
         monkeypatch.setattr(ledger.episodes, "one", asked)
         monkeypatch.setattr(ledger, "tail", asked)
         assert memory.warnings.check(recall.episode_id, **CALL) is None
@@ -81,9 +82,8 @@ def test_a_reward_and_a_recall_look_at_no_warning_where_nothing_was_checked(monk
         def asked(*_: object, **__: object) -> object:
             raise AssertionError("the ledger was asked")
 
-        ledger = engine_of(memory).parts.ledger
         for name in ("failures", "decisions", "tallies", "checks", "note_check"):
-            monkeypatch.setattr(ledger.warnings, name, asked)
+            monkeypatch.setattr(rows_of(memory), name, asked)
         memory.recall(TASK).reward(1.0, solution="SELECT name FROM t")
         memory.sync()
         assert memory.health().ok

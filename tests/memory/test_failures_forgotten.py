@@ -10,9 +10,10 @@ import pytest
 from failed_once import WARNING, check_once, fail_once
 from inside import engine_of
 from warned import MISTAKE, TASK, fail
+from warning_rows import rows_in, rows_of
 
 from cascade_memory import CascadeMemory, FailureWarning, Step, WarningOptions
-from cascade_memory.domain.failure_warning import Check
+from cascade_memory.capabilities.warnings.records import Check
 
 _BYTES = (b"agee", b"named age", WARNING.encode())
 
@@ -47,10 +48,10 @@ def test_nor_does_one_of_a_failure_that_was_taken_back_before(memory: CascadeMem
     episode_id = fail_once(memory)
     ledger = engine_of(memory).parts.ledger
     checked = memory.recall("asks for another column").episode_id
-    ledger.warnings.note_check(Check(episode_id=checked, warning=WARNING, warned=True, propensity=0.5, at=1.0))
+    rows_in(ledger).note_check(Check(episode_id=checked, warning=WARNING, warned=True, propensity=0.5, at=1.0))
     memory.reward(episode_id, 1.0, source="env", overwrite=True)
     assert memory.warnings.all() == []
-    assert len(ledger.warnings.checks(checked)) == 1
+    assert len(rows_in(ledger).checks(checked)) == 1
     memory.forget(episode_id=episode_id, purge=True)
     assert _held(tmp_path) == set()
 
@@ -59,7 +60,7 @@ def test_others_who_failed_there_keep_the_warning(memory: CascadeMemory):
     fail_once(memory, metadata={"user": "ann"})
     fail_once(memory, "asks for the same column", metadata={"user": "bob"})
     check_once(memory)
-    warnings = engine_of(memory).parts.ledger.warnings
+    warnings = rows_of(memory)
     assert memory.forget(where={"user": "ann"}).counts["warnings"] == 1
     assert [one.query for one in warnings.failures(1)] == ["asks for the same column"]
     assert warnings.decisions(1)[WARNING].advice == "the column is named age"
@@ -82,7 +83,7 @@ def test_secrets_are_taken_out_of_what_is_imported(memory: CascadeMemory, tmp_pa
     told = lines.getvalue().replace("no such column: agee", f"denied for {secret}").replace("named age", f"in {secret}")
     with CascadeMemory(tmp_path / "other", embedder="hashing", learn="inline") as other:
         other.data.import_(told.splitlines(), progress=False)
-        warnings = engine_of(other).parts.ledger.warnings
+        warnings = rows_of(other)
         (one,) = warnings.failures(1)
         assert one.blame.action == "SELECT agee FROM staff"
         for text in (one.blame.happened, str(warnings.decisions(1)[WARNING].advice)):

@@ -1,19 +1,18 @@
-"""The ledger in PostgreSQL does what every ledger must do."""
+"""The ledger in PostgreSQL does what every ledger must do, and keeps the rows of warnings as SQLite does."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
 import pytest
+from warnings_contract import WarningsContract
 
 from cascade_memory.ledger.core import Ledger
 from cascade_memory.testing import LedgerContract
 
 
-class TestPostgresLedger(LedgerContract):
-    """The same suite as SQLite's."""
-
-    COPIES = False
+class _InPostgres:
+    """Makes ledgers in new databases."""
 
     @pytest.fixture(autouse=True)
     def _databases(self, new_database: Callable[[], str]) -> Iterator[None]:
@@ -28,3 +27,13 @@ class TestPostgresLedger(LedgerContract):
         ledger = PostgresLedger(self._new_database())
         self._made.append(ledger)
         return ledger
+
+
+class TestPostgresLedger(_InPostgres, LedgerContract):
+    """The same suite as SQLite's."""
+
+    COPIES = False
+
+
+class TestWarningsInPostgres(_InPostgres, WarningsContract):
+    """The same suite as SQLite's."""

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import pytest
 from failed_once import blame, settlement
 from inside import engine_of
+from warning_rows import rows_in
 
 from cascade_memory import CascadeMemory
+from cascade_memory.capabilities.warnings.records import WarningDecision
 from cascade_memory.domain.actions import NewAction
-from cascade_memory.domain.failure_warning import WarningDecision
 from cascade_memory.ledger import cases, events, forgetting, others_episodes, outcomes, reports, room, verifications
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.observer import Observer, Standing, WhyGone, WhyWithdrawn
@@ -98,12 +99,12 @@ def test_a_failure_of_the_same_warning_keeps_what_was_decided_about_it_when_its_
         ledger = engine_of(memory).parts.ledger
         episode = memory.recall("a task").episode_id
         ledger.settle(settlement(episode, 0.0, blame=blame()))
-        (before,) = ledger.warnings.failures(1)
-        ledger.warnings.decide(1, before.blame.group, WarningDecision(), NewAction(kind="retire", actor="ann"))
+        (before,) = rows_in(ledger).failures(1)
+        rows_in(ledger).decide(1, before.blame.group, WarningDecision(), NewAction(kind="retire", actor="ann"))
         ledger.settle(settlement(episode, 0.5, blame=blame(), overwrite=True))
-        (after,) = ledger.warnings.failures(1)
+        (after,) = rows_in(ledger).failures(1)
         assert after.key > before.key
-        assert ledger.warnings.decisions(1)[before.blame.group].retired
+        assert rows_in(ledger).decisions(1)[before.blame.group].retired
         ledger.settle(settlement(episode, 1.0, overwrite=True))
-        assert (ledger.warnings.failures(1), ledger.warnings.decisions(1)) == ([], {})
+        assert (rows_in(ledger).failures(1), rows_in(ledger).decisions(1)) == ([], {})
         assert ledger.maintenance.orphans() == {}

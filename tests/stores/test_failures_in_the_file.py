@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from warning_rows import rows_in
 
+from cascade_memory.capabilities.warnings.records import Blame, Check, WarningDecision
 from cascade_memory.domain.actions import NewAction
-from cascade_memory.domain.failure_warning import Blame, Check, WarningDecision
 from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.testing.ledger_material import LedgerMaterial
 
@@ -50,14 +51,14 @@ class Filled(LedgerMaterial):
         said |= {"group": "w", "words": ("x",), **options}
         blame = Blame(**said)
         self.ledger.record(self._recall(episode))
-        self.ledger.settle(self._settlement(episode, 0.0, blame=blame))
+        self.ledger.settle(self._settlement(episode, 0.0, found={"blame": blame}))
 
     def check(self, episode: str) -> None:
         self.ledger.record(self._recall(episode))
-        self.ledger.warnings.note_check(Check(episode_id=episode, warning="w", warned=True, propensity=0.5, at=3.0))
+        rows_in(self.ledger).note_check(Check(episode_id=episode, warning="w", warned=True, propensity=0.5, at=3.0))
 
     def decide(self, warning: str, kind: str, **decision: Any) -> bool:
-        return self.ledger.warnings.decide(1, warning, WarningDecision(**decision), NewAction(kind=kind, actor="ann"))
+        return rows_in(self.ledger).decide(1, warning, WarningDecision(**decision), NewAction(kind=kind, actor="ann"))
 
     def edit(self, statement: str) -> None:
         with self.ledger.connections.write(durable=False) as connection:
@@ -68,7 +69,7 @@ class Filled(LedgerMaterial):
         """Return what the doctor did, and the episodes whose failures are left."""
         said = self.ledger.maintenance.mend(lambda texts: np.array([_OTHER] * len(texts)))
         assert (self.ledger.maintenance.faults(9), self.ledger.maintenance.orphans()) == ([], {})
-        return said, [one.episode_id for one in self.ledger.warnings.failures(1)]
+        return said, [one.episode_id for one in rows_in(self.ledger).failures(1)]
 
 
 @pytest.fixture
@@ -81,9 +82,9 @@ def filled(tmp_path: Path) -> Iterator[Filled]:
 def test_a_lost_vector_is_made_again(filled: Filled):
     filled.fail("e1")
     filled.edit("UPDATE failure SET vector = x'00000000'")
-    assert filled.ledger.warnings.failures(1) == []
+    assert rows_in(filled.ledger).failures(1) == []
     assert filled.mended() == ("1 failures mended", ["e1"])
-    np.testing.assert_allclose(filled.ledger.warnings.failures(1)[0].vector, _OTHER)
+    np.testing.assert_allclose(rows_in(filled.ledger).failures(1)[0].vector, _OTHER)
 
 
 _EDITS = ("why = 'rumour'", "words = '[1]'", "words = 'x'", "happened = x'00'", "action = CAST(x'ff' AS TEXT)", "trust = 9")
@@ -94,7 +95,7 @@ def test_what_cannot_be_used_is_removed_and_the_rest_is_served(filled: Filled, e
     filled.fail("e1")
     filled.fail("e2")
     filled.edit(f"UPDATE failure SET {edit} WHERE key = 1")
-    assert "e2" in [one.episode_id for one in filled.ledger.warnings.failures(1)]
+    assert "e2" in [one.episode_id for one in rows_in(filled.ledger).failures(1)]
     assert filled.mended() == ("1 failures removed", ["e2"])
 
 
@@ -107,8 +108,8 @@ def test_checks_and_decisions_that_cannot_be_are_removed(filled: Filled):
     filled.edit("UPDATE warning_decision SET retired = 5 WHERE retired = 1")
     assert len(filled.ledger.maintenance.faults(9)) == 2
     assert filled.mended()[1] == ["e1"]
-    assert filled.ledger.warnings.checks("e2") == []
-    assert filled.ledger.warnings.decisions(1) == {"w": WarningDecision(advice="quote names")}
+    assert rows_in(filled.ledger).checks("e2") == []
+    assert rows_in(filled.ledger).decisions(1) == {"w": WarningDecision(advice="quote names")}
 
 
 def test_a_failure_without_an_outcome_that_stands_is_an_orphan(filled: Filled):
@@ -116,11 +117,11 @@ def test_a_failure_without_an_outcome_that_stands_is_an_orphan(filled: Filled):
     filled.decide("w", "retire")
     filled.edit("UPDATE outcome SET withdrawn_at = 1.0")
     filled.edit("UPDATE episode SET status = 'censored'")
-    assert filled.ledger.warnings.failures(1) == []
+    assert rows_in(filled.ledger).failures(1) == []
     assert filled.ledger.maintenance.orphans() == {"failure": 1}
     filled.ledger.maintenance.remove_orphans()
     assert filled.ledger.maintenance.orphans() == {}
-    assert filled.ledger.warnings.decisions(1) == {}
+    assert rows_in(filled.ledger).decisions(1) == {}
 
 
 def test_a_process_of_an_older_version_deletes_them_with_what_they_refer_to(filled: Filled):
@@ -141,13 +142,13 @@ def test_whoever_is_killed_leaves_nothing_half_there(tmp_path: Path):
     for _ in range(ROUNDS):
         said = _written_until_killed(file, first, rng.randrange(5, 60))
         ledger = Filled(file).ledger
-        failures = ledger.warnings.failures(1, limit=10**6)
+        failures = rows_in(ledger).failures(1, limit=10**6)
         failed = {one.episode_id for one in failures}
         last = max(said["failed"], key=lambda one: int(one[1:]))  # it may have been forgotten before anybody could say so
         assert said["failed"] - said["forgot"] - {last} <= failed
         assert not said["forgot"] & failed
         assert failed == {one.id for one in ledger.episodes.listed(1, status="settled")}
-        assert set(ledger.warnings.decisions(1)) <= {one.blame.group for one in failures}
+        assert set(rows_in(ledger).decisions(1)) <= {one.blame.group for one in failures}
         assert (ledger.maintenance.orphans(), ledger.maintenance.faults(9)) == ({}, [])
         assert ledger.maintenance.audit_log()[0]
         first = 1 + max(int(one.id[1:]) for one in ledger.episodes.listed(1))

@@ -11,7 +11,8 @@ from cascade_memory.capabilities.warnings.action_words import is_same_mistake
 from cascade_memory.capabilities.warnings.advising import advice_text
 from cascade_memory.capabilities.warnings.blame import Solved, blamed_step, came_again
 from cascade_memory.capabilities.warnings.mishaps import is_error_of_the_world
-from cascade_memory.domain.failure_warning import Blame, FailureWarning
+from cascade_memory.capabilities.warnings.records import Blame
+from cascade_memory.domain.failure_warning import FailureWarning
 
 TASK = "list the names of all customers"
 

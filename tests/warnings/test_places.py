@@ -6,7 +6,7 @@ import pytest
 
 from cascade_memory.capabilities.warnings.blame import blamed_step
 from cascade_memory.capabilities.warnings.places import Call, Mistake
-from cascade_memory.domain.failure_warning import Blame
+from cascade_memory.capabilities.warnings.records import Blame
 from cascade_memory.domain.trajectory import Step, Trajectory
 
 CALL = Call(Step(tool="sql", arguments={"db": "farm", "q": "SELECT nme FROM fields"}))

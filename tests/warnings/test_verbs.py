@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from inside import engine_of
 from warned import CALL, MISTAKE, OTHER, TASK, about_to, fail, mistaken
+from warning_rows import rows_of
 
 from cascade_memory import CascadeMemory, Ranking, Retention, Step, WarningOptions
 from cascade_memory.capabilities.warnings.advising import advice_text
@@ -194,12 +195,11 @@ def test_misuse_is_refused_and_odd_texts_are_not(memory: CascadeMemory):
 def test_a_memory_that_fails_says_nothing_and_counts_it(memory: CascadeMemory, monkeypatch: pytest.MonkeyPatch):
     fail(memory)
     assert about_to(memory) is not None
-    ledger = engine_of(memory).parts.ledger
 
     def busy(*_: object, **__: object) -> object:
         raise StoreBusy("another process is writing")
 
-    monkeypatch.setattr(ledger.warnings, "note_check", busy)
+    monkeypatch.setattr(rows_of(memory), "note_check", busy)
     assert about_to(memory, tries=3) is None
     assert memory.health().failures == {"check": 3}
 
@@ -210,7 +210,7 @@ def test_calls_that_are_made_at_once_get_no_more_warnings_than_an_episode_may(me
         fail(memory, TASK, mistaken(column))
     for warning in memory.warnings.all():
         memory.warnings.restore(warning.id)
-    warnings = engine_of(memory).parts.ledger.warnings
+    warnings = rows_of(memory)
     read, together = warnings.checks, threading.Barrier(len(columns))
 
     def slow(episode_id: str) -> object:

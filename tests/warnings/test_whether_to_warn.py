@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from inside import engine_of
 from warned import mistaken
+from warning_rows import rows_in
 
 from cascade_memory import CascadeMemory, Step
 from cascade_memory.capabilities.warnings.value import FIRST, FLOOR, MOST, SURE, WarningValue
@@ -108,7 +109,7 @@ def test_new_warnings_where_warnings_do_not_help_begin_at_the_floor():
 def test_every_decision_is_logged_with_its_probability():
     lived, memory = live(1, heeds=0.8, episodes=60)
     ledger = engine_of(memory).parts.ledger
-    checks = [one for number in range(60) for one in ledger.warnings.checks(f"1 {number}")]
+    checks = [one for number in range(60) for one in rows_in(ledger).checks(f"1 {number}")]
     assert {one.warned for one in checks} == {True, False}
     assert all(FLOOR <= one.propensity <= SURE for one in checks)
     assert all(one.repeated is not None and one.reward is not None for one in checks)

@@ -14,8 +14,9 @@ from typing import TypeAlias
 from cascade_memory.capabilities.warnings.action_words import COMMON, NUMBER, is_same_mistake, said_by, shape_of, words_in
 from cascade_memory.capabilities.warnings.mishaps import is_error_of_the_world, is_refused
 from cascade_memory.capabilities.warnings.places import FIELD, Call, Mistake
+from cascade_memory.capabilities.warnings.records import Blame
 from cascade_memory.domain.digests import digest
-from cascade_memory.domain.failure_warning import Blame, Blamed
+from cascade_memory.domain.failure_warning import Blamed
 from cascade_memory.domain.trajectory import Step, Trajectory
 from cascade_memory.domain.transcript import is_rendered
 from cascade_memory.redaction.marking import cut_short

@@ -10,10 +10,11 @@ from typing import Protocol
 import numpy as np
 
 from cascade_memory.capabilities.warnings.blame import Solved, blame_of_the_world, blamed_step, came_again, why_nobody
+from cascade_memory.capabilities.warnings.records import Blame
+from cascade_memory.capabilities.warnings.rows import WarningRows
 from cascade_memory.capabilities.warnings.shelf import WarningShelf
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.episode import FAILED_BELOW, TRUSTED_SOURCES
-from cascade_memory.domain.failure_warning import Blame
 from cascade_memory.domain.records import Unsettled
 from cascade_memory.domain.trajectory import Solution, Trajectory
 from cascade_memory.domain.trust import LEVELS
@@ -31,6 +32,7 @@ class Desk(Protocol):
 
     options: WarningOptions | None
     unblamed: Counter[str]
+    rows: WarningRows
 
     def shelf(self, namespace: str) -> WarningShelf | None:
         """Return the warnings of a namespace."""
@@ -133,7 +135,7 @@ def repeats_of(
         if shelf is None:
             return {}
         shelf.refresh()
-        checked = [shelf.group(one.warning) for one in engine.parts.ledger.warnings.checks(judgement.episode_id)]
+        checked = [shelf.group(one.warning) for one in desk.rows.checks(judgement.episode_id)]
         if not isinstance(run, Trajectory):  # what was done is unknown; how it ended is not
             return {group.id: judgement.value < FAILED_BELOW for group in checked if group is not None}
         return {

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from cascade_memory.capabilities.warnings.action_words import COMMON, READ
 from cascade_memory.capabilities.warnings.places import Call
-from cascade_memory.domain.failure_warning import Blame
+from cascade_memory.capabilities.warnings.records import Blame
 from cascade_memory.domain.trajectory import Solution, Step, Trajectory
 
 Deed: TypeAlias = tuple[str | None, frozenset[str]]  # the tool and the words of an action

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.capabilities.warnings.records import Failure, WarningDecision
 from cascade_memory.capabilities.warnings.shelf import WarningShelf
 from cascade_memory.capabilities.warnings.value import FLOOR
-from cascade_memory.domain.failure_warning import Failure, FailureWarning, Tally, WarningDecision
+from cascade_memory.domain.display import counted
+from cascade_memory.domain.failure_warning import FailureWarning, Tally
 from cascade_memory.domain.trust import level
 from cascade_memory.learning.standings import Standings
 
@@ -64,3 +66,17 @@ def held_from(standings: Standings, failures: Sequence[Failure], asker: str | No
 def names_somebody(failures: Sequence[Failure]) -> bool:
     """Say whether any failure comes from a named actor; if a person judged it, the actor does not matter."""
     return any(one.source != "human" and (one.actor or one.reporter) for one in failures)
+
+
+def repeats_in_words(tallies: Collection[Tally]) -> list[str]:
+    """Say how often mistakes were repeated after a warning, and where chance decided not to warn; nothing if none ended.
+
+    >>> repeats_in_words([Tally(warned=3, silent=1, silent_repeated=1)])
+    ['the mistake was repeated after a warning in 0 % of 3 episodes, in silence in 100 % of 1 episode']
+    """
+    arms = (
+        ("after a warning", sum(one.warned_repeated for one in tallies), sum(one.warned for one in tallies)),
+        ("in silence", sum(one.silent_repeated for one in tallies), sum(one.silent for one in tallies)),
+    )
+    said = [f"{name} in {100 * again / count:.0f} % of {counted(count, 'episode')}" for name, again, count in arms if count]
+    return [f"the mistake was repeated {', '.join(said)}"] if said else []

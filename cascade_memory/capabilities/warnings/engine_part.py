@@ -14,14 +14,16 @@ from numpy.typing import NDArray
 
 from cascade_memory.capabilities.warnings.action_words import words_in
 from cascade_memory.capabilities.warnings.advising import advice_text
-from cascade_memory.capabilities.warnings.describing import described, held_from, names_somebody
+from cascade_memory.capabilities.warnings.describing import described, held_from, names_somebody, repeats_in_words
 from cascade_memory.capabilities.warnings.evidence import HasCases, those_that_count
+from cascade_memory.capabilities.warnings.records import Blame, Check, Failure, WarningDecision
 from cascade_memory.capabilities.warnings.request import CheckRequest
+from cascade_memory.capabilities.warnings.rows import WarningRows
 from cascade_memory.capabilities.warnings.shelf import Group, WarningShelf
 from cascade_memory.capabilities.warnings.value import FLOOR
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.digests import digest
-from cascade_memory.domain.failure_warning import Advice, Blame, Check, Failure, FailureWarning, WarningDecision
+from cascade_memory.domain.failure_warning import Advice, FailureWarning
 from cascade_memory.domain.records import Change, Unsettled
 from cascade_memory.domain.trajectory import Solution, Step, Trajectory
 from cascade_memory.domain.waiting import patience
@@ -59,6 +61,7 @@ class WarningDesk(EnginePart):
         self._engine, self.options = engine, engine.parts.warnings
         self.follows = self.options is not None
         self._ledger = engine.parts.ledger
+        self.rows = WarningRows(self._ledger.connections)
         self._shelves: dict[str, WarningShelf] = {}
         self._by_id: dict[int, WarningShelf] = {}
         self._changing = threading.Lock()
@@ -96,7 +99,7 @@ class WarningDesk(EnginePart):
             with self._changing:
                 found = self._shelves.get(namespace)
                 if found is None:
-                    found = self._by_id[namespace_id] = WarningShelf(namespace, namespace_id, self._ledger)
+                    found = self._by_id[namespace_id] = WarningShelf(namespace, namespace_id, self._ledger, self.rows)
                     self._shelves[namespace] = found
                     self._make_room(found)
         found.used = time.monotonic()
@@ -148,7 +151,7 @@ class WarningDesk(EnginePart):
         episode = self._ledger.episodes.one(request.episode_id)
         if not found or episode is None or episode.namespace != request.namespace or episode.arm == "holdout":
             return None
-        earlier, known = self._ledger.warnings.checks(request.episode_id), {group.id for group in found}
+        earlier, known = self.rows.checks(request.episode_id), {group.id for group in found}
         few = self.options is not None and sum(one.warned for one in earlier) < self.options.per_episode
         said, more = [one for one in earlier if one.warning in known], episode.status == "open" and few
         if not said and not more:
@@ -223,7 +226,7 @@ class WarningDesk(EnginePart):
             at=time.time(),
             call=request.call_id,
         )
-        noted = self._ledger.warnings.note_check(new, most=None if self.options is None else self.options.per_episode)
+        noted = self.rows.note_check(new, most=None if self.options is None else self.options.per_episode)
         same_call = request.call_id is not None and noted.call == request.call_id
         if not noted.warned or not (noted == new or same_call):  # somebody else was quicker
             return None
@@ -282,7 +285,7 @@ class WarningDesk(EnginePart):
         shelf.refresh()
         shelf.count_up(at_once=True)
         since, failures = self._engine.oldest(), list[Failure]()
-        while more := self._ledger.warnings.failures(shelf.namespace_id, failures[-1].key if failures else 0, warning=warning):
+        while more := self.rows.failures(shelf.namespace_id, failures[-1].key if failures else 0, warning=warning):
             failures += more
         failures = [one for one in failures if one.at >= since]
         return self._told(shelf, failures) if failures else None
@@ -325,9 +328,21 @@ class WarningDesk(EnginePart):
         engine, found = self._engine, dict[str, Any]()
         if teaches_failure:
             found["blame"] = blame_of(engine, self, judgement, episode, solution, unseen=unseen)
-        if episode.checked:
+        if episode.watched:
             found["repeats"] = repeats_of(engine, self, judgement, episode, solution)
         return found
+
+    def counted(self, namespace: int | None) -> Mapping[str, int]:
+        """Count the warnings of a namespace, or of all."""
+        return {"warnings": self.rows.count(namespace)}
+
+    def reported(self, namespace: int | None) -> Sequence[tuple[str, str]]:
+        """Say how many warnings there are and, for one namespace, how often mistakes were repeated."""
+        count = self.rows.count(namespace)
+        if not count:
+            return ()
+        tallies = [] if namespace is None else list(self.rows.tallies(namespace).values())
+        return (("warnings", "; ".join([f"{count:,}", *repeats_in_words(tallies)])),)
 
     def left_out(self) -> Mapping[str, int]:
         """Return how many failed runs became no warning, by reason."""
@@ -353,7 +368,7 @@ class WarningDesk(EnginePart):
         shelf, options = self.shelf(namespace), self.options
         if shelf is None or options is None:
             return
-        self._try(lambda: self._ledger.warnings.keep_newest(shelf.namespace_id, options.keep, since=self._engine.oldest()))
+        self._try(lambda: self.rows.keep_newest(shelf.namespace_id, options.keep, since=self._engine.oldest()))
         if options.distil is not None:
             self._try(lambda: self._distil(shelf, count))
 
@@ -384,7 +399,7 @@ class WarningDesk(EnginePart):
         advice = self._engine.parts.door.record().take(advice=said).advice
         before = shelf.decisions.get(group.id, WarningDecision())
         decision = WarningDecision(retired=before.retired, advice=advice, by_model=True)
-        self._ledger.warnings.decide(shelf.namespace_id, group.id, decision, NewAction(kind="advise", note="by distil"))
+        self.rows.decide(shelf.namespace_id, group.id, decision, NewAction(kind="advise", note="by distil"))
         shelf.outdate()
 
     def _try(self, work: Callable[[], object]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cascade_memory import FailureWarning
-from cascade_memory.domain import Tally
+from cascade_memory.domain.failure_warning import Tally
 from cascade_memory.errors import InvalidInput
 from cascade_memory.inspector import Act, Missing, Rendered, View, cut, is_cut, told
 

@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from cascade_memory.capabilities.warnings.action_words import said_by, words_in
 from cascade_memory.capabilities.warnings.consequences import Before, before
 from cascade_memory.capabilities.warnings.places import Mistake
+from cascade_memory.capabilities.warnings.records import Blame, Failure, WarningDecision
+from cascade_memory.capabilities.warnings.rows import WarningRows
 from cascade_memory.capabilities.warnings.value import MOST, WarningValue
-from cascade_memory.domain.failure_warning import Blame, Failure, Tally, WarningDecision
+from cascade_memory.domain.failure_warning import Tally
 from cascade_memory.domain.records import Change
 from cascade_memory.domain.trajectory import Step
 
@@ -50,8 +52,8 @@ class Group:
 class WarningShelf:
     """Holds the data that checks need. If the log reports a change, the next caller reads them again."""
 
-    def __init__(self, name: str, namespace_id: int, ledger: Ledger) -> None:
-        self.name, self.namespace_id, self._ledger = name, namespace_id, ledger
+    def __init__(self, name: str, namespace_id: int, ledger: Ledger, rows: WarningRows) -> None:
+        self.name, self.namespace_id, self._ledger, self._rows = name, namespace_id, ledger, rows
         self.used = time.monotonic()
         self._lock = threading.Lock()
         self._outdated, self._news, self._settled = True, False, True  # what the log said since the last look
@@ -101,7 +103,7 @@ class WarningShelf:
                 if more:
                     self._read()
                 if anew:
-                    self.decisions = self._ledger.warnings.decisions(self.namespace_id) if self._groups else {}
+                    self.decisions = self._rows.decisions(self.namespace_id) if self._groups else {}
                 if self._groups and not self._counted:
                     self._count()
             except BaseException:
@@ -119,7 +121,7 @@ class WarningShelf:
         return bool(self._groups) and self._settled and (at_once or time.monotonic() >= self._next_tallies)
 
     def _read(self) -> None:
-        while found := self._ledger.warnings.failures(self.namespace_id, self._last, _PAGE):
+        while found := self._rows.failures(self.namespace_id, self._last, _PAGE):
             for failure in found:
                 self._add(failure)
             self._last = found[-1].key
@@ -141,7 +143,7 @@ class WarningShelf:
         began = time.monotonic()
         self._settled, self._counted = False, True
         try:
-            self.tallies = self._ledger.warnings.tallies(self.namespace_id)
+            self.tallies = self._rows.tallies(self.namespace_id)
         except BaseException:
             self._settled = True
             raise

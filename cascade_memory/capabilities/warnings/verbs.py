@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from cascade_memory.capabilities.warnings.engine_part import WarningDesk
+from cascade_memory.capabilities.warnings.records import WarningDecision
 from cascade_memory.capabilities.warnings.request import CheckRequest, StepsSoFar
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.digests import digest
-from cascade_memory.domain.failure_warning import Advice, FailureWarning, WarningDecision
+from cascade_memory.domain.failure_warning import Advice, FailureWarning
 from cascade_memory.domain.trajectory import Step
 from cascade_memory.domain.transcript import MAX_FIELD_CHARS, tool_step
 from cascade_memory.domain.validation import check_id, check_k, clean_text
@@ -184,9 +185,9 @@ class Warnings(Bound):
             note = record.take(note=note).note
         namespace_id, warning = self._namespace_id(), check_id(warning_id, "warning_id")
         action = NewAction(kind=kind, actor=self._who(record), note=note, subject=warning)
-        ledger = engine.parts.ledger
-        before = ledger.warnings.decisions(namespace_id).get(warning, WarningDecision())
-        done = ledger.warnings.decide(namespace_id, warning, dataclasses.replace(before, **changes), action)
+        rows = _desk_of(engine).rows
+        before = rows.decisions(namespace_id).get(warning, WarningDecision())
+        done = rows.decide(namespace_id, warning, dataclasses.replace(before, **changes), action)
         engine.learn_soon()
         return done
 

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from cascade_memory import FailureWarning, Step, Trajectory
 from cascade_memory.capabilities import warnings as mistakes
-from cascade_memory.domain import Blame
 from cascade_memory.evaluation.warned.listening import Act
 
 _NEAR, _ALIKE = 16, 0.3  # solved tasks that a failure is compared with, and the least cosine to them: as the memory has it
@@ -19,7 +18,7 @@ _NEAR, _ALIKE = 16, 0.3  # solved tasks that a failure is compared with, and the
 class Blamed:
     """The mistake of a failed attempt, and whether it was known when the task began."""
 
-    mistake: Blame
+    mistake: mistakes.Blame
     known: bool
 
 
@@ -27,7 +26,7 @@ class Book:
     """The mistakes and the solved tasks of a run so far."""
 
     def __init__(self) -> None:
-        self.known: dict[str, Blame] = {}  # by the group of the mistake
+        self.known: dict[str, mistakes.Blame] = {}  # by the group of the mistake
         self._solved: list[mistakes.Solved] = []
         self._vectors: list[NDArray[np.float32]] = []
 
@@ -82,12 +81,12 @@ class Book:
         cosines = np.stack(self._vectors) @ vector
         return [(float(cosines[i]), self._solved[i]) for i in np.argsort(-cosines, kind="stable")[:_NEAR].tolist()]
 
-    def _words(self, warning: FailureWarning) -> Blame | None:
+    def _words(self, warning: FailureWarning) -> mistakes.Blame | None:
         """Return the mistake of a warning, with the words by which the memory's own check recognises it."""
         return self.known.get(warning.id) or _again(warning)
 
 
-def _again(warning: FailureWarning) -> Blame | None:
+def _again(warning: FailureWarning) -> mistakes.Blame | None:
     """Blame the step of a warning once more, to get the words of the mistake."""
     step = Step(action=warning.action, tool=warning.tool, observation=warning.happened, failed=True)
     return mistakes.blamed_step(warning.query, Trajectory([step]))

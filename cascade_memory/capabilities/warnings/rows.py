@@ -1,4 +1,7 @@
-"""The part of the ledger that reads the steps that failed runs are blamed for, and records checks and decisions on warnings."""
+"""Reads the steps that failed runs are blamed for, and records checks and decisions on warnings.
+
+Each decision is a row; the last one about a matter counts.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,15 @@ from typing import Any, get_args
 
 from numpy.typing import NDArray
 
+from cascade_memory.capabilities.warnings.records import Blame, Check, Failure, WarningDecision
+from cascade_memory.capabilities.warnings.transaction import settle_up
 from cascade_memory.domain.actions import NewAction
-from cascade_memory.domain.failure_warning import Blame, Blamed, Check, Failure, Tally, WarningDecision
+from cascade_memory.domain.failure_warning import Blamed, Tally
 from cascade_memory.domain.records import DECIDED
 from cascade_memory.errors import EpisodeClosed, UnknownEpisode, UnknownWarning
-from cascade_memory.ledger import action_log, cases, warning_decisions
-from cascade_memory.ledger.database import Database
-from cascade_memory.ledger.failures import settle_up
-from cascade_memory.ledger.rows import fetched, usable, with_vectors
+from cascade_memory.ledger import action_log
+from cascade_memory.ledger.database import Connection, Database
+from cascade_memory.ledger.rows import fetched, note, usable, with_vectors
 
 _WHY = get_args(Blamed)
 _NOTHING = (0, 0, 0.0)
@@ -40,8 +44,12 @@ _BEYOND = "SELECT key FROM failure WHERE namespace = ? ORDER BY key DESC LIMIT 1
 _OLD = """SELECT failure.key FROM failure JOIN outcome ON outcome.key = failure.key
   WHERE failure.namespace = ? AND (failure.key <= ? OR outcome.at < ?)"""
 
+# What a model has made of a case that is hidden, or in quarantine, is not shown either.
+_SHOWN = """NOT (by_model = 1 AND EXISTS (SELECT 1 FROM failure JOIN cases ON cases.key = failure.cases_key
+  WHERE failure.namespace = warning_decision.namespace AND failure.warning = warning_decision.warning AND cases.hidden <> 0))"""
 
-class SQLWarnings:
+
+class WarningRows:
     """Reads failures, decisions and checks, and writes decisions and checks; ``settle`` writes the failures."""
 
     def __init__(self, connections: Database) -> None:
@@ -65,10 +73,17 @@ class SQLWarnings:
                     return found
                 after = read[-1][0]  # no row of this batch can be used: go on with the next batch
 
+    def count(self, namespace: int | None) -> int:
+        """Return the number of warnings that have a failure, in a namespace or in all."""
+        where, values = ("", ()) if namespace is None else ("WHERE namespace = ?", (namespace,))
+        with self._connections.read() as connection:
+            query = f"SELECT count(*) FROM (SELECT DISTINCT namespace, warning FROM failure {where}) AS one"
+            return int(connection.execute(query, values).fetchone()[0])
+
     def decisions(self, namespace: int) -> Mapping[str, WarningDecision]:
         """Return, by warning, what people and models have decided about it."""
         with self._connections.read() as connection:
-            return warning_decisions.decided(connection, namespace)
+            return _decided(connection, namespace)
 
     def tallies(self, namespace: int) -> Mapping[str, Tally]:
         """Return what came of the checks of each warning, by warning.
@@ -127,8 +142,8 @@ class SQLWarnings:
             known = "SELECT 1 FROM failure WHERE namespace = ? AND warning = ? LIMIT 1"
             if connection.execute(known, (namespace, warning)).fetchone() is None:
                 raise UnknownWarning(f"there is no warning {warning!r} in this namespace; memory.warnings.all() lists them")
-            before = warning_decisions.decided(connection, namespace, warning).get(warning, WarningDecision())
-            part = warning_decisions.part_of(decision, before, action.kind)
+            before = _decided(connection, namespace, warning).get(warning, WarningDecision())
+            part = part_of(decision, before, action.kind)
             if part is None:
                 return False
             entry = action_log.write(connection, namespace, action, subject=warning)
@@ -137,7 +152,7 @@ class SQLWarnings:
                    VALUES (?, ?, ?, ?, ?, ?)""",
                 (namespace, warning, entry, *part),
             )
-            cases.note(connection, namespace, DECIDED, 0)
+            note(connection, namespace, DECIDED, 0)
             return True
 
     def keep_newest(self, namespace: int, keep: int, *, since: float = 0.0) -> int:
@@ -156,8 +171,46 @@ class SQLWarnings:
             lost = connection.execute(query, values).fetchall()
             settle_up(connection, lost)
             if lost:
-                cases.note(connection, namespace, DECIDED, 0)
+                note(connection, namespace, DECIDED, 0)
             return len(lost)
+
+
+def _decided(connection: Connection, namespace: int, warning: str | None = None) -> dict[str, WarningDecision]:
+    """Return what was decided in a namespace, by warning; about all warnings, or about one."""
+    where, values = ("", ()) if warning is None else ("AND warning = ?", (warning,))
+    query = f"""SELECT warning, retired, advice, by_model FROM warning_decision
+        WHERE namespace = ? {where} AND {_SHOWN} ORDER BY key"""
+    retired: dict[str, bool] = {}
+    advised: dict[str, tuple[str | None, bool]] = {}
+    for name, never, advice, by_model in connection.execute(query, (namespace, *values)).fetchall():
+        if never is None:
+            advised[str(name)] = (None if advice is None else str(advice), bool(by_model))
+        else:
+            retired[str(name)] = bool(never)
+    found: dict[str, WarningDecision] = {}
+    for name in {**retired, **advised}:
+        advice, by_model = advised.get(name, (None, False))
+        if name in retired or advice is not None:
+            found[name] = WarningDecision(retired=retired.get(name), advice=advice, by_model=by_model)
+    return found
+
+
+def part_of(decision: WarningDecision, before: WarningDecision, kind: str) -> tuple[int | None, str | None, int] | None:
+    """Return the columns (retired, advice, by_model) that an action of a kind stores; None if it changes nothing.
+
+    ``before`` is the decision that counts so far.
+
+    >>> said = WarningDecision(advice="quote names")
+    >>> part_of(WarningDecision(), said, "retire"), part_of(said, said, "advise")
+    ((1, None, 0), None)
+    """
+    if kind != "advise":
+        never = kind == "retire"
+        return None if before.retired is never else (int(never), None, 0)
+    by_model = decision.by_model and decision.advice is not None
+    if by_model and before.advice is not None and not before.by_model:
+        return None  # no model replaces a person's words
+    return None if (before.advice, before.by_model) == (decision.advice, by_model) else (None, decision.advice, int(by_model))
 
 
 def _tally(warned: tuple[int, int, float], silent: tuple[int, int, float]) -> Tally:

@@ -1,12 +1,15 @@
-"""What ``warnings`` of every ledger must do: delete failures with what they come from, and count the results of warnings."""
+"""What the rows of warnings must do in each database: go with what they come from, and count the results of warnings."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from warning_rows import rows_in
 
-from cascade_memory.domain import AuditEntry, Blame, Check, NewAction, Tally, Wanted, WarningDecision
+from cascade_memory.capabilities.warnings.records import Blame, Check, WarningDecision
+from cascade_memory.domain import AuditEntry, NewAction, NewCase, Settlement, Wanted
+from cascade_memory.domain.failure_warning import Tally
 from cascade_memory.errors import EpisodeClosed, UndoRefused, UnknownEpisode, UnknownWarning
 from cascade_memory.ledger import Ledger
 from cascade_memory.testing.ledger_material import VECTOR, LedgerMaterial
@@ -22,6 +25,10 @@ class _Warned(LedgerMaterial):
         said |= {"why": "failed", "group": "w", **options}
         return Blame(**said)
 
+    def _settlement(self, episode: str, value: float, case: NewCase | None = None, **options: Any) -> Settlement:
+        found = {name: options.pop(name) for name in ("blame", "repeats") if name in options}
+        return super()._settlement(episode, value, case, found=found, **options)
+
     def _blamed(self, ledger: Ledger, episode: str, *, shown: tuple[int, ...] = (), **options: Any) -> None:
         """Record an episode and its failure."""
         asked = {name: options.pop(name) for name in ("query", "metadata") if name in options}
@@ -32,12 +39,12 @@ class _Warned(LedgerMaterial):
     def _checked(self, ledger: Ledger, episode: str, *, warned: bool = True, warning: str = "w", **options: Any) -> Check:
         """Open an episode, and note a check in it."""
         ledger.record(self._recall(episode))
-        return ledger.warnings.note_check(
+        return rows_in(ledger).note_check(
             Check(episode_id=episode, warning=warning, warned=warned, propensity=0.25, at=3.0, **options)
         )
 
     def _decided_on(self, ledger: Ledger, kind: str, **decision: Any) -> bool:
-        return ledger.warnings.decide(1, "w", WarningDecision(**decision), NewAction(kind=kind, actor="ann", note="so"))
+        return rows_in(ledger).decide(1, "w", WarningDecision(**decision), NewAction(kind=kind, actor="ann", note="so"))
 
     def _entries(self, ledger: Ledger) -> list[AuditEntry]:
         return [entry for _, entry in ledger.actions.page(1, 100)]
@@ -50,14 +57,14 @@ class _Warned(LedgerMaterial):
         """Return the episodes that failed, and check that the ledger is sound."""
         assert ledger.maintenance.orphans() == {}
         assert ledger.maintenance.faults(9) == []
-        return [one.episode_id for one in ledger.warnings.failures(1)]
+        return [one.episode_id for one in rows_in(ledger).failures(1)]
 
     def _instead(self, ledger: Ledger) -> tuple[str, str | None]:
-        (one,) = ledger.warnings.failures(1)
+        (one,) = rows_in(ledger).failures(1)
         return one.blame.instead, one.blame.instead_case
 
 
-class LedgerWarningsContract(_Warned):
+class WarningsKeptContract(_Warned):
     """Tests of failures, of checks, and of people's decisions about warnings.
 
     A failure is the step that is blamed for a failed episode; it is stored and deleted with the outcome. A check is a question
@@ -71,25 +78,25 @@ class LedgerWarningsContract(_Warned):
         blame = self._blame(tool=None, why="refused", words=("no", "Zoë"))
         self._blamed(ledger, "e1", query="a task", asker="bob", actor="eve", channel="mcp", blame=blame, source="judge")
         self._blamed(ledger, "e2", shown=tuple(self._keys(ledger)), actor="ann", source="human")
-        one, two = ledger.warnings.failures(1)
+        one, two = rows_in(ledger).failures(1)
         assert (one.key, two.key) == tuple(self._outcomes(ledger))
         assert (one.blame, one.query, one.at, one.source, one.trust) == (blame, "a task", 2.0, "judge", 2)
         assert (one.episode_id, one.actor, one.channel, one.reporter) == ("e1", "bob", None, "eve")
         assert (two.blame, two.trust, two.actor, two.reporter) == (self._blame(), 0, "ann", None)
         np.testing.assert_allclose(one.vector, VECTOR)
-        assert [one.episode_id for one in ledger.warnings.failures(1, one.key)] == ["e2"]
-        assert [one.episode_id for one in ledger.warnings.failures(1, limit=1)] == ["e1"]
-        assert ledger.warnings.failures(2) == []
+        assert [one.episode_id for one in rows_in(ledger).failures(1, one.key)] == ["e2"]
+        assert [one.episode_id for one in rows_in(ledger).failures(1, limit=1)] == ["e1"]
+        assert rows_in(ledger).failures(2) == []
 
     def test_one_warning_is_read_alone(self) -> None:
         """The failures of one warning are read page by page, without those of other warnings."""
         ledger = self._ledger()
         for number, group in enumerate("wvww"):
             self._blamed(ledger, f"e{number}", blame=self._blame(group=group))
-        first, second = ledger.warnings.failures(1, 0, 2, warning="w")
+        first, second = rows_in(ledger).failures(1, 0, 2, warning="w")
         assert [one.episode_id for one in (first, second)] == ["e0", "e2"]
-        assert [one.episode_id for one in ledger.warnings.failures(1, second.key, 2, warning="w")] == ["e3"]
-        assert ledger.warnings.failures(1, warning="unknown") == []
+        assert [one.episode_id for one in rows_in(ledger).failures(1, second.key, 2, warning="w")] == ["e3"]
+        assert rows_in(ledger).failures(1, warning="unknown") == []
 
     def test_whom_nobody_trusts_blames_nothing(self) -> None:
         """An outcome that teaches nothing stores no failure, nor does one beyond the hourly cap of its actor (``cap``)."""
@@ -109,12 +116,12 @@ class LedgerWarningsContract(_Warned):
         self._decided_on(ledger, "retire")
         worse = self._blame(happened="again")
         ledger.settle(self._settlement("e1", 0.25, blame=worse, overwrite=True))
-        (one,) = ledger.warnings.failures(1)
+        (one,) = rows_in(ledger).failures(1)
         assert (one.key, one.blame) == (self._outcomes(ledger)[-1], worse)
-        assert ledger.warnings.decisions(1) == {"w": WarningDecision(retired=True)}
+        assert rows_in(ledger).decisions(1) == {"w": WarningDecision(retired=True)}
         ledger.settle(self._settlement("e1", 1.0, overwrite=True))
         assert self._failures(ledger) == []
-        assert ledger.warnings.decisions(1) == {}
+        assert rows_in(ledger).decisions(1) == {}
         assert [entry.note for entry in self._entries(ledger)] == [None, None]
         assert not any(entry.can_undo for entry in self._entries(ledger))
 
@@ -127,7 +134,7 @@ class LedgerWarningsContract(_Warned):
         assert self._failures(ledger) == []
         back = NewAction(kind="undo", takes_back=ledger.actions.taken(1, self._entries(ledger)[0].id))
         ledger.settle(self._settlement("e1", 0.0, action=back, blame=self._blame()))
-        (one,) = ledger.warnings.failures(1)
+        (one,) = rows_in(ledger).failures(1)
         assert (one.key, one.source) == (self._outcomes(ledger)[0], "host")
         ledger.record(self._recall("e2"))
         judged = self._settlement("e2", 0.0, source="human", action=NewAction(kind="reject"), blame=self._blame())
@@ -150,22 +157,22 @@ class LedgerWarningsContract(_Warned):
         would = ledger.forgetting.forget_episode("e1", preview=True)
         assert ledger.forgetting.forget_episode("e1") == would
         assert would["warnings"] == 1
-        assert ledger.warnings.decisions(1) == {"w": WarningDecision(retired=False)}
+        assert rows_in(ledger).decisions(1) == {"w": WarningDecision(retired=False)}
         assert ledger.forgetting.forget_where(1, {"user": "bob"})["warnings"] == 1
         undone = ledger.forgetting.forget_source(1, Wanted(actor="cid"), window=10)
         assert undone.counts["warnings"] == 1
         assert self._failures(ledger) == ["e4"]
-        assert len(ledger.warnings.checks("open")) == 1
+        assert len(rows_in(ledger).checks("open")) == 1
         assert ledger.forgetting.forget_episode("e4")["warnings"] == 1
-        assert (self._failures(ledger), ledger.warnings.decisions(1), ledger.warnings.checks("open")) == ([], {}, [])
+        assert (self._failures(ledger), rows_in(ledger).decisions(1), rows_in(ledger).checks("open")) == ([], {}, [])
         self._blamed(ledger, "e5")
         self._checked(ledger, "e6")
         assert "warnings" not in ledger.forgetting.forget_episode("e6")
-        assert ledger.warnings.checks("e6") == []
+        assert rows_in(ledger).checks("e6") == []
         self._checked(ledger, "e7")
         self._decided_on(ledger, "retire")
         assert ledger.forgetting.forget_namespace(1)["warnings"] == 1
-        assert (self._failures(ledger), ledger.warnings.decisions(1), ledger.warnings.checks("e7")) == ([], {}, [])
+        assert (self._failures(ledger), rows_in(ledger).decisions(1), rows_in(ledger).checks("e7")) == ([], {}, [])
 
     def test_what_others_reported_is_forgotten_with_them(self) -> None:
         """If an outcome is forgotten with its reporter, its failure and the results of its checks go too.
@@ -176,13 +183,13 @@ class LedgerWarningsContract(_Warned):
         self._blamed(ledger, "e0")
         self._checked(ledger, "e1")
         ledger.settle(self._settlement("e1", 0.0, actor="eve", blame=self._blame(), repeats={"w": True}))
-        assert ledger.warnings.tallies(1)["w"].warned_repeated == 1
+        assert rows_in(ledger).tallies(1)["w"].warned_repeated == 1
         undone = ledger.forgetting.forget_source(1, Wanted(actor="eve"), window=10)
         assert undone.counts == {"cases": 0, "episodes": 0, "recalls": 0, "outcomes": 1, "warnings": 1}
         assert self._failures(ledger) == ["e0"]
-        assert ledger.warnings.tallies(1) == {}
+        assert rows_in(ledger).tallies(1) == {}
         ledger.settle(self._settlement("e1", 1.0, repeats={"w": False}))
-        assert ledger.warnings.tallies(1) == {"w": Tally(warned=1, warned_reward=1.0)}
+        assert rows_in(ledger).tallies(1) == {"w": Tally(warned=1, warned_reward=1.0)}
 
     def test_what_worked_goes_with_the_case_that_says_so(self) -> None:
         """What worked instead is empty while its case is hidden or once it is forgotten, but stays if the case is evicted."""
@@ -192,7 +199,7 @@ class LedgerWarningsContract(_Warned):
         ledger.settle(self._settlement("right", 1.0, case, source="judge"))
         (key,) = self._keys(ledger)
         self._blamed(ledger, "e1", blame=self._blame(instead="SELECT y", instead_case=case.id))
-        (one,) = ledger.warnings.failures(1)
+        (one,) = rows_in(ledger).failures(1)
         assert (self._instead(ledger), one.trust) == (("SELECT y", case.id), 2)
         ledger.actions.flag(1, case.id, NewAction(kind="hide"))
         assert self._instead(ledger) == ("", None)
@@ -221,7 +228,7 @@ class LedgerWarningsContract(_Warned):
         first, second = self._keys(ledger)
         ledger.forgetting.forget(1, [first])
         ledger.cases.evict([second])
-        found = [(one.blame.instead, one.blame.instead_case) for one in ledger.warnings.failures(1)]
+        found = [(one.blame.instead, one.blame.instead_case) for one in rows_in(ledger).failures(1)]
         assert found == [("", None)] * 3 + [("later in this run", None)]
 
     def test_an_episode_has_one_check_of_a_warning(self) -> None:
@@ -232,11 +239,11 @@ class LedgerWarningsContract(_Warned):
         assert (first.warned, first.propensity, first.call, first.repeated, first.reward) == (True, 0.25, "c1", None, None)
         assert self._checked(ledger, "e2", warned=False, call="c2") == first
         second = self._checked(ledger, "e2", warning="another", warned=False)
-        assert ledger.warnings.checks("e2") == [first, second]
+        assert rows_in(ledger).checks("e2") == [first, second]
         nobody = Check(episode_id="nobody", warning="w", warned=True, propensity=0.5, at=3.0)
-        self._refused(UnknownEpisode, lambda: ledger.warnings.note_check(nobody))
+        self._refused(UnknownEpisode, lambda: rows_in(ledger).note_check(nobody))
         closed = Check(episode_id="e1", warning="w", warned=True, propensity=0.5, at=3.0)
-        self._refused(EpisodeClosed, lambda: ledger.warnings.note_check(closed))
+        self._refused(EpisodeClosed, lambda: rows_in(ledger).note_check(closed))
         assert self._failures(ledger) == ["e1"]
 
     def test_an_episode_has_no_more_warnings_than_it_may(self) -> None:
@@ -249,10 +256,10 @@ class LedgerWarningsContract(_Warned):
         first = self._checked(ledger, "e2")
         silent = self._checked(ledger, "e2", warning="silent", warned=False)
         beyond = Check(episode_id="e2", warning="another", warned=True, propensity=0.5, at=4.0)
-        assert not ledger.warnings.note_check(beyond, most=1).warned
-        assert ledger.warnings.note_check(first, most=1) == first
-        assert ledger.warnings.checks("e2") == [first, silent]
-        assert ledger.warnings.note_check(beyond, most=2) == beyond
+        assert not rows_in(ledger).note_check(beyond, most=1).warned
+        assert rows_in(ledger).note_check(first, most=1) == first
+        assert rows_in(ledger).checks("e2") == [first, silent]
+        assert rows_in(ledger).note_check(beyond, most=2) == beyond
 
     def test_what_came_of_checks_is_counted_once_it_teaches(self) -> None:
         """``tallies`` counts the results of checks by warning, and by whether the warning was given.
@@ -268,13 +275,13 @@ class LedgerWarningsContract(_Warned):
         ledger.settle(self._settlement("e3", 1.0, source="agent", learns=False, repeats={"w": False}))
         ledger.settle(self._settlement("e4", 1.0))  # nobody knows whether it was repeated
         counted = Tally(warned=2, warned_repeated=1, warned_reward=1.25, silent=1, silent_repeated=1)
-        assert ledger.warnings.tallies(1) == {"w": counted}
-        assert ledger.warnings.tallies(2) == {}
-        assert [(one.repeated, one.reward) for one in ledger.warnings.checks("e1")] == [(True, 0.25)]
+        assert rows_in(ledger).tallies(1) == {"w": counted}
+        assert rows_in(ledger).tallies(2) == {}
+        assert [(one.repeated, one.reward) for one in rows_in(ledger).checks("e1")] == [(True, 0.25)]
         ledger.settle(self._settlement("e1", 0.75, overwrite=True))
-        assert ledger.warnings.tallies(1)["w"].warned_reward == 1.75
+        assert rows_in(ledger).tallies(1)["w"].warned_reward == 1.75
         ledger.settle(self._settlement("e3", 1.0))
-        assert ledger.warnings.tallies(1)["w"].warned == 3
+        assert rows_in(ledger).tallies(1)["w"].warned == 3
 
     def test_people_decide_and_take_it_back(self) -> None:
         """Of several decisions on a warning's advice or retirement, the last one counts; each can be undone while it counts.
@@ -284,27 +291,27 @@ class LedgerWarningsContract(_Warned):
         ledger = self._ledger()
         self._blamed(ledger, "e1")
         before = ledger.head()
-        self._refused(UnknownWarning, lambda: ledger.warnings.decide(2, "w", WarningDecision(), NewAction(kind="retire")))
+        self._refused(UnknownWarning, lambda: rows_in(ledger).decide(2, "w", WarningDecision(), NewAction(kind="retire")))
         assert self._decided_on(ledger, "retire")
         assert not self._decided_on(ledger, "retire")
         assert self._decided_on(ledger, "advise", advice="DESCRIBE first")
         assert not self._decided_on(ledger, "advise", advice="what a model says", by_model=True)
         assert self._decided_on(ledger, "restore")
         assert self._decided_on(ledger, "advise", advice="quote names")
-        assert ledger.warnings.decisions(1) == {"w": WarningDecision(retired=False, advice="quote names")}
-        assert ledger.warnings.decisions(2) == {}
+        assert rows_in(ledger).decisions(1) == {"w": WarningDecision(retired=False, advice="quote names")}
+        assert rows_in(ledger).decisions(2) == {}
         entries = self._entries(ledger)
         assert [entry.action for entry in entries] == ["retire", "advise", "restore", "advise"]
         assert {(entry.subject, entry.actor, entry.note) for entry in entries} == {("w", "ann", "so")}
         assert [entry.can_undo for entry in entries] == [False, False, True, True]
         self._refused(UndoRefused, lambda: self._taken_back(ledger, 0))
         self._taken_back(ledger, 2)
-        assert ledger.warnings.decisions(1) == {"w": WarningDecision(retired=True, advice="quote names")}
+        assert rows_in(ledger).decisions(1) == {"w": WarningDecision(retired=True, advice="quote names")}
         self._taken_back(ledger, 3)
-        assert ledger.warnings.decisions(1) == {"w": WarningDecision(retired=True, advice="DESCRIBE first")}
+        assert rows_in(ledger).decisions(1) == {"w": WarningDecision(retired=True, advice="DESCRIBE first")}
         self._taken_back(ledger, 0)
         self._taken_back(ledger, 1)
-        assert ledger.warnings.decisions(1) == {}
+        assert rows_in(ledger).decisions(1) == {}
         assert [change.decides for change in ledger.tail(before)] == [True] * 8
         assert "first" not in str(self._entries(ledger))
         assert ledger.maintenance.audit_log()[0]
@@ -316,23 +323,23 @@ class LedgerWarningsContract(_Warned):
             self._blamed(ledger, f"e{number}", at=float(number + 2), blame=self._blame(group=f"w{number % 2}"))
         self._checked(ledger, "checked", warning="w1")
         ledger.settle(self._settlement("checked", 1.0, repeats={"w1": False}))
-        assert ledger.warnings.keep_newest(1, 5) == ledger.warnings.keep_newest(2, 0) == 0
+        assert rows_in(ledger).keep_newest(1, 5) == rows_in(ledger).keep_newest(2, 0) == 0
         before = ledger.head()
-        assert ledger.warnings.keep_newest(1, 4) == 1
+        assert rows_in(ledger).keep_newest(1, 4) == 1
         assert self._failures(ledger) == ["e1", "e2", "e3", "e4"]
-        assert ledger.warnings.keep_newest(1, 4, since=4.0) == 1
+        assert rows_in(ledger).keep_newest(1, 4, since=4.0) == 1
         assert [change.decides for change in ledger.tail(before)] == [True, True]
-        assert ledger.warnings.keep_newest(1, 0) == 3
+        assert rows_in(ledger).keep_newest(1, 0) == 3
         assert self._failures(ledger) == []
-        assert ledger.warnings.tallies(1)["w1"].warned == 1
+        assert rows_in(ledger).tallies(1)["w1"].warned == 1
 
 
-class LedgerWarningsTravelContract(_Warned):
+class WarningsTravelContract(_Warned):
     """Tests that failures, checks and decisions survive an export, an import, and a change of the embedder."""
 
     def _content(self, ledger: Ledger) -> list[Any]:
-        found = [(one.episode_id, one.blame, one.query, one.at, one.trust) for one in ledger.warnings.failures(1)]
-        return [found, ledger.warnings.tallies(1), ledger.warnings.checks("e2"), ledger.warnings.decisions(1)]
+        found = [(one.episode_id, one.blame, one.query, one.at, one.trust) for one in rows_in(ledger).failures(1)]
+        return [found, rows_in(ledger).tallies(1), rows_in(ledger).checks("e2"), rows_in(ledger).decisions(1)]
 
     def test_they_are_exported_and_imported(self) -> None:
         """Loading twice changes nothing; a decision can be taken back in the ledger that loaded it."""
@@ -351,7 +358,7 @@ class LedgerWarningsTravelContract(_Warned):
         assert list(other.archive.dump()) == records
         assert self._failures(other) == ["e1", "e2"]
         self._taken_back(other, 0)
-        assert other.warnings.decisions(1) == {"w": WarningDecision(advice="DESCRIBE first")}
+        assert rows_in(other).decisions(1) == {"w": WarningDecision(advice="DESCRIBE first")}
 
     def test_they_follow_the_embedder(self) -> None:
         """The vectors of failures are replaced too, even if the episode has lost its own vector."""
@@ -361,7 +368,11 @@ class LedgerWarningsTravelContract(_Warned):
         ledger.lessons.compact(1, 0, 10)
         assert ledger.maintenance.query_texts() == ["q"]
         ledger.maintenance.replace_vectors(lambda texts: dict.fromkeys(texts, _OTHER), "another")
-        (one,) = ledger.warnings.failures(1)
+        (one,) = rows_in(ledger).failures(1)
         np.testing.assert_allclose(one.vector, _OTHER)
         assert ledger.maintenance.odd_vectors(2) == 0
         assert ledger.maintenance.odd_vectors(3) > 0
+
+
+class WarningsContract(WarningsKeptContract, WarningsTravelContract):
+    """All of them; a subclass returns a fresh ledger from ``make``."""

@@ -9,8 +9,7 @@ from cascade_memory.domain import trust
 from cascade_memory.domain.failure_warning import Blamed
 from cascade_memory.domain.validation import MAX_SOLUTION_CHARS, check_id, check_moment, check_text
 from cascade_memory.errors import InvalidInput
-from cascade_memory.ledger import rules
-from cascade_memory.ledger.declaring import INTEGER, REAL, TEXT, Column, Index, Table, between, one_of, whole
+from cascade_memory.ledger import INTEGER, REAL, TEXT, ActionKind, Column, Index, Table, between, one_of, rules, whole
 
 _MOST_WORDS = 10_000  # of an action
 
@@ -49,12 +48,15 @@ FAILURE = Table(
         Column("warning", TEXT, check_id, about="a digest, equal for steps that are the same mistake"),
         Column("why", TEXT, one_of(*get_args(Blamed)), about="failed, refused, left"),
         Column(
-            "tool", TEXT, rules.text(MAX_SOLUTION_CHARS, empty=False), optional=True, about="NULL if the action is free text"
+            *("tool", TEXT, rules.text(MAX_SOLUTION_CHARS, empty=False)),
+            optional=True,
+            said=True,
+            about="NULL if the action is free text",
         ),
-        Column("action", TEXT, _ANY_LENGTH),
-        Column("happened", TEXT, _ANY_LENGTH, about="what was observed after it"),
+        Column("action", TEXT, _ANY_LENGTH, said=True),
+        Column("happened", TEXT, _ANY_LENGTH, said=True, about="what was observed after it"),
         Column("words", TEXT, words_of, about="JSON: what an action must have to count as the same mistake"),
-        Column("instead", TEXT, _ANY_LENGTH, about="what worked, or nothing"),
+        Column("instead", TEXT, _ANY_LENGTH, said=True, about="what worked, or nothing"),
         Column("cases_key", INTEGER, whole(1), optional=True, stays=True, about="the case that says so"),
         Column("trust", INTEGER, whole(0, trust.GREATEST), about="of its source, or of the least trusted case that was shown"),
         rules.VECTOR,
@@ -109,4 +111,12 @@ WARNING_DECISION = Table(
     orphaned=_OF_NO_FAILURE.format("warning_decision"),
     about="what was decided about warnings: the last row about a matter counts, and goes if its action is taken back",
 )
-WARNING_TABLES = (FAILURE, CHECKED, WARNING_DECISION)
+TABLES = (FAILURE, CHECKED, WARNING_DECISION)
+
+_STANDS = "EXISTS (SELECT 1 FROM warning_decision WHERE warning_decision.action = action.id)"
+_SHOWING = ("retire", "restore")
+ACTIONS = (
+    ActionKind("retire", "warning retired", _SHOWING, _STANDS),
+    ActionKind("restore", "warning restored", _SHOWING, _STANDS),
+    ActionKind("advise", "advice given", ("advise",), _STANDS),
+)
