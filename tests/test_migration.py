@@ -112,7 +112,7 @@ def _set_back_to_6(file: Path) -> None:
     """Make of a ledger what version 6 wrote."""
     with contextlib.closing(sqlite3.connect(file)) as ledger, ledger:
         for table in ("failure", "checked", "warning_decision"):
-            ledger.execute(f"DROP TABLE {table}")
+            ledger.execute(f"DROP TABLE IF EXISTS {table}")
         ledger.execute("DROP INDEX outcome_counted")
         for table in ("episode", "outcome", "addition", "cases"):
             ledger.execute(f"DROP INDEX {table}_actor")

@@ -2,8 +2,10 @@
 
 Each folder contains the modules that it needs from this list:
 
-- ``tables``: ``TABLES``, the tables that the capability adds to the ledger, and ``OBSERVER``, whose methods the ledger calls
-  inside a transaction when an outcome counts or no longer counts, cases are gone, or an episode is about to be deleted.
+- ``tables``: ``TABLES``, the tables that the capability adds to the ledger, and ``ACTIONS``, the kinds of actions that it adds
+  to the audit log.
+- ``transaction``: ``OBSERVER``, whose methods the ledger calls inside a transaction: when an outcome counts or no longer counts,
+  when cases are gone or an episode is about to be deleted, to take an action back, to export and import, and to repair rows.
 - ``engine_part``: ``PART``, an ``EnginePart``: what the capability does in the engine. It follows the log, holds candidates
   back, stores rows with a recall, adds to what a judgement stores, and works where learning happens.
 - ``verbs``: the class behind ``memory.<name>``, a ``Capable`` (if it has tables) named like the folder: ``Notes`` in ``notes``.
@@ -11,7 +13,8 @@ Each folder contains the modules that it needs from this list:
 - ``routes``: ``routes(memory)``, the ASGI applications that the MCP server on HTTP answers with beside MCP, by their paths.
 - ``pages``: ``PAGES``, ``TABS`` and ``ACTS`` of the inspector; their templates are in the folder ``templates`` beside it.
 
-``tables`` is imported with the ledger, so it may import only what the ledger may; the others are imported when they are used.
+``tables`` and ``transaction`` are imported with the ledger, so they may import only what the ledger may, and ``transaction``
+nothing that imports ``ledger.events``. The others are imported when they are used.
 """
 
 from __future__ import annotations

@@ -246,7 +246,7 @@ def _set_back(path: Path) -> None:
             *("addition", "addition_field", "episode_field", "expired_field", "expired_vector", "expired"),
             *("action", "judged_attempt", "failure", "checked", "warning_decision"),
         ):
-            ledger.execute(f"DROP TABLE {table}")
+            ledger.execute(f"DROP TABLE IF EXISTS {table}")
         for index in ("episode_reported", "episode_actor", "outcome_actor", "outcome_counted", "cases_actor"):
             ledger.execute(f"DROP INDEX {index}")
         ledger.execute("DROP INDEX cases_verified")
