@@ -23,7 +23,9 @@ _LEAST = 24  # solutions without which the form never counts: few may be two kin
 _SURE = 2.0  # standard errors below which a coefficient counts as zero
 _RIDGE = 1e-3  # keeps the equations solvable where all texts are alike
 _CHANCE = 0.1  # how much of a likeness between tasks is taken for chance when a form is predicted
-_TOPIC, _FORM, _WORDS, _SOLUTION = range(4)
+_ALIKE = 1e-6  # what differs less is the same
+_FEWEST = 3  # earlier cases with which a new one is compared: of fewer, none is usual
+_TOPIC, _FORM, _WORDS, _SOLUTION, _SIGNAL = range(5)
 
 
 def has_ends(text: str) -> bool:
@@ -60,14 +62,14 @@ def _phrases(texts: Sequence[str]) -> Terms:
 
 
 class _Correlations:
-    """Collects four likenesses of pairs of cases; the last one is that of their solutions."""
+    """Collects so many likenesses of pairs of cases."""
 
-    def __init__(self) -> None:
+    def __init__(self, likenesses: int) -> None:
         self.pairs = 0.0
-        self._sums, self._products = np.zeros(4), np.zeros((4, 4))
+        self._sums, self._products = np.zeros(likenesses), np.zeros((likenesses, likenesses))
 
     def add(self, likeness: NDArray[np.floating]) -> None:
-        """Add the four likenesses of some pairs, as rows."""
+        """Add the likenesses of some pairs, as rows."""
         self.pairs += likeness.shape[1]
         self._sums += likeness.sum(axis=1)
         self._products += likeness @ likeness.T
@@ -81,7 +83,7 @@ class _Correlations:
         return np.sqrt(np.maximum(np.diag(self._covariance()), 1e-9))
 
     def table(self) -> NDArray[np.float64]:
-        """Return how the likenesses go together, as a (4, 4) table of correlations."""
+        """Return how the likenesses go together, as a table of correlations."""
         deviations = self.deviations()
         return self._covariance() / np.outer(deviations, deviations)
 
@@ -99,7 +101,7 @@ class Alignment:
     def __init__(self) -> None:
         self._earlier: deque[_Earlier] = deque(maxlen=_EARLIER)
         self._cases = 0
-        self._compared = _Correlations()  # of whole texts, first paragraphs, last paragraphs, solutions
+        self._compared = _Correlations(4)  # of whole texts, first paragraphs, last paragraphs, solutions
         self.weights: NDArray[np.float32] = np.zeros(
             2, np.float32
         )  # replaced as a whole, since other threads read it meanwhile
@@ -187,19 +189,20 @@ class NewestForms:
 
 @dataclass(frozen=True, slots=True)
 class _Split:
-    """The hashed words of a text, and its words with the pairs of adjacent ones: a text is split once, and compared often."""
+    """The hashed words of a task, its phrases, and those of its solution: a text is split once, and compared often.
+
+    The phrases are the words and the pairs of adjacent words.
+    """
 
     words: NDArray[np.int32]
     phrases: NDArray[np.int32]
+    solution: NDArray[np.int32]
 
 
-def _count(texts: Sequence[str], counts: Rarity) -> list[_Split]:
-    """Count the phrases of some texts, and return what each text consists of."""
-    each = np.arange(len(texts) + 1)
-    parts = [
-        np.split(buckets, np.searchsorted(owners, each)[1:-1]) for owners, buckets in (word_terms(texts), counts.add(texts))
-    ]
-    return [_Split(words, phrases) for words, phrases in zip(*parts, strict=True)]
+def _each(terms: Terms, texts: int) -> list[NDArray[np.int32]]:
+    """Return the terms of each of so many texts."""
+    owners, buckets = terms
+    return np.split(buckets, np.searchsorted(owners, np.arange(1, texts)))
 
 
 class ExpectedForm:
@@ -222,27 +225,46 @@ class ExpectedForm:
     def __init__(self) -> None:
         self.tasks, self.solutions = Rarity(word_terms, counted=_phrases), Rarity(word_terms, counted=_phrases)
 
-    def add(self, tasks: Sequence[str], solutions: Sequence[str]) -> list[tuple[_Split, _Split]]:
-        """Count the words of further tasks and their solutions, and return what each task and its solution consist of."""
-        return list(zip(_count(tasks, self.tasks), _count(solutions, self.solutions), strict=True))
+    def add(self, tasks: Sequence[str], solutions: Sequence[str]) -> list[_Split]:
+        """Count the phrases of further tasks and their solutions, and return what each task and its solution consist of."""
+        terms = (word_terms(tasks), self.tasks.add(tasks), self.solutions.add(solutions))
+        return [_Split(*each) for each in zip(*(_each(one, len(tasks)) for one in terms), strict=True)]
 
     def likeness(self, task: str, tasks: Sequence[str], solutions: Sequence[str]) -> NDArray[np.float32]:
         """Return for each case how much its solution has of the predicted form: the cosine of both."""
-        return self.likeness_of(_phrases([task, *tasks]), _phrases(solutions), len(tasks))
+        forms = self.solutions.common_rows(_phrases(solutions), len(solutions))
+        mean = forms.mean(axis=0)
+        predicted = self._votes(_phrases([task, *tasks]), len(tasks)) @ (forms - mean) + mean
+        return np.asarray(forms @ (predicted / max(float(np.linalg.norm(predicted)), _ALIKE)), np.float32)
 
-    def likeness_of(self, tasks: Terms, solutions: Terms, cases: int) -> NDArray[np.float32]:
-        """Return the same for so many cases, from the phrases of the new task and theirs, and of their solutions."""
-        rows, forms = self.tasks.common_rows(tasks, cases + 1), self.solutions.common_rows(solutions, cases)
-        of_task, known, mean = rows[0], rows[1:], forms.mean(axis=0)
-        counts = np.linalg.solve(known @ known.T + np.float32(_CHANCE) * np.eye(len(known), dtype=np.float32), known @ of_task)
-        predicted = counts @ (forms - mean) + mean
-        return np.asarray(forms @ (predicted / max(float(np.linalg.norm(predicted)), 1e-9)), np.float32)
+    def tried(self, tasks: Terms, solutions: Terms, cases: int) -> tuple[NDArray[np.float32], ...]:
+        """Return three likenesses for each case: of its solution to the predicted form, to the new case's own, and the signal.
+
+        The solution of the new case is the first of ``solutions``. What all the cases have in common is left out of the first
+        two. Otherwise a usual solution would be like any prediction, and like any solution: if all solutions had one form ("the
+        answer is 7"), the form would seem to decide.
+        """
+        rows = self.solutions.common_rows(solutions, cases + 1)
+        mean = rows[1:].mean(axis=0)
+        forms = rows[1:] - mean
+        predicted = self._votes(tasks, cases) @ forms
+        return _cosines(forms, predicted), _cosines(forms, rows[0] - mean), _cosines(rows[1:], predicted + mean)
+
+    def _votes(self, tasks: Terms, cases: int) -> NDArray[np.float32]:
+        """Return how much each case counts for a prediction, from the phrases of the new task and of the tasks of the cases."""
+        rows = self.tasks.common_rows(tasks, cases + 1)
+        of_task, known = rows[0], rows[1:]
+        return np.linalg.solve(known @ known.T + np.float32(_CHANCE) * np.eye(cases, dtype=np.float32), known @ of_task)
+
+
+def _cosines(rows: NDArray[np.float32], one: NDArray[np.float32]) -> NDArray[np.float32]:
+    lengths = np.maximum(np.linalg.norm(rows, axis=1), _ALIKE)
+    return np.asarray(rows @ (one / max(float(np.linalg.norm(one)), _ALIKE)) / lengths, np.float32)
 
 
 @dataclass(frozen=True, slots=True)
 class _EarlierCase:
-    task: _Split
-    solution: _Split
+    split: _Split
     group: int
     vector: NDArray[np.float32]
 
@@ -273,7 +295,8 @@ class Form:
         self._waiting: list[_EarlierCase] = []  # the first cases, until there are enough to say something
         self._cases = 0
         self._solutions: set[int] = set()  # that were compared
-        self._compared = _Correlations()  # of topics, forms, rare words, forms of solutions
+        # Of topics, forms, rare words, forms of solutions; and the signal itself, of which only the spread is asked.
+        self._compared = _Correlations(5)
         self.weight, self._spread = 0.0, 1.0
 
     def retain(self, cases: Candidates, words: Sequence[Terms]) -> None:
@@ -290,14 +313,14 @@ class Form:
             if self._compared.pairs or len(self._waiting) >= _LEAST:
                 self._compare_waiting()
         if self._compared.pairs > pairs and len(self._solutions) >= _LEAST:
-            self.weight, self._spread = self._weight(), float(self._compared.deviations()[_FORM])
+            self.weight, self._spread = self._weight(), float(self._compared.deviations()[_SIGNAL])
 
     def _counted(self, cases: Candidates, places: Sequence[int]) -> Iterator[_EarlierCase]:
         """Count the words of new cases, and yield what later ones are compared with."""
         texts, heads = [cases.texts[place][:TEXT_CHARS] for place in places], [cases.heads[place] for place in places]
-        for place, (task, solution) in zip(places, self.expected.add(texts, heads), strict=True):
+        for place, split in zip(places, self.expected.add(texts, heads), strict=True):
             vector = cases.vectors[place].copy()  # a part of the array would keep all of it in memory
-            yield _EarlierCase(task, solution, int(cases.groups[place]), vector)
+            yield _EarlierCase(split, int(cases.groups[place]), vector)
 
     def _compare_waiting(self) -> None:
         for case in self._waiting:
@@ -306,17 +329,14 @@ class Form:
         self._waiting = []
 
     def _compare(self, case: _EarlierCase, others: list[_EarlierCase]) -> None:
-        if not others:
+        if len(others) < _FEWEST:
             return
-        expected, tasks, n = self.expected, [case.task, *(other.task for other in others)], len(others)
+        splits, n = [case.split, *(other.split for other in others)], len(others)
         topic = np.array([other.vector @ case.vector for other in others])
-        form = expected.likeness_of(
-            _joined([task.phrases for task in tasks]), _joined([other.solution.phrases for other in others]), n
-        )
-        rare = expected.tasks.shared_with_first(_joined([task.words for task in tasks]), n)
-        owners, words = _joined([other.solution.words for other in others])
-        solution = expected.solutions.common(case.solution.words, words, np.searchsorted(owners, np.arange(n + 1)))
-        likeness = np.stack([topic, form, rare, solution]).astype(np.float64)
+        phrases, solutions = _joined([one.phrases for one in splits]), _joined([one.solution for one in splits])
+        form, solution, signal = self.expected.tried(phrases, solutions, n)
+        rare = self.expected.tasks.shared_with_first(_joined([one.words for one in splits]), n)
+        likeness = np.stack([topic, form, rare, solution, signal]).astype(np.float64)
         self._compared.add(likeness)
         self._solutions.add(case.group)
 

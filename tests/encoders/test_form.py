@@ -98,6 +98,14 @@ def test_it_counts_for_nothing_where_the_solutions_are_by_chance():
     assert weight_of([(text, pairs[other][1]) for (text, _), other in zip(pairs, order, strict=True)]) < 0.1
 
 
+@pytest.mark.parametrize("said", ["solution {}", "the answer is {}", "transfer the caller to desk {} of the hall"])
+@pytest.mark.parametrize("recur", [50, 400])
+def test_a_form_that_all_solutions_share_decides_nothing(said: str, recur: int):
+    words = np.random.default_rng(1).integers(0, 3_000, (400, 9))
+    texts = [" ".join(f"w{word}" for word in row) for row in words]
+    assert weight_of([(text, said.format(number % recur)) for number, text in enumerate(texts)]) == 0.0
+
+
 def test_texts_without_words_and_a_single_case_say_nothing():
     assert weight_of([("", ""), ("?", "!"), ("...", "")]) == 0.0
     assert weight_of([("List the boats.", "list")]) == 0.0
