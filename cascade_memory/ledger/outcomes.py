@@ -348,18 +348,8 @@ def _current_outcome(connection: Connection, episode: int) -> dict[str, Any]:
         (episode,),
     ).fetchone()
     names = (
-        "key",
-        "value",
-        "solved",
-        "learns",
-        "source",
-        "case",
-        "agents_words",
-        "pair",
-        "pinned",
-        "hidden",
-        "actor",
-        "channel",
+        *("key", "value", "solved", "learns", "source", "case"),
+        *("agents_words", "pair", "pinned", "hidden", "actor", "channel"),
     )
     return dict(zip(names, row, strict=True))
 

@@ -118,6 +118,7 @@ def test_a_damaged_row_is_left_out_of_what_is_learned(
     both = before.keys() & after.keys()
     assert len(both) > len(before) - 3
     differences = sorted(abs(after[one] - before[one]) for one in both)
-    assert differences[-2] < 5.0  # of 50: the case of a damaged row may lose its family, and without it the form counts less
+    between = max(before.values()) - min(before.values())
+    assert differences[-2] < between / 10  # the case of a damaged row may lose its family, and without it the form counts less
     memory.reward(memory.recall(task).episode_id, 1.0, solution="careful way: cut the power")
     assert memory.recall(task).error is None

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cascade_memory.capabilities.warnings.action_words import words_in
 from cascade_memory.capabilities.warnings.advising import advice_text
 from cascade_memory.capabilities.warnings.describing import described, held_from, names_somebody, repeats_in_words
-from cascade_memory.capabilities.warnings.evidence import HasCases, those_that_count
+from cascade_memory.capabilities.warnings.evidence import Serves, those_that_count
 from cascade_memory.capabilities.warnings.records import Blame, Check, Failure, WarningDecision
 from cascade_memory.capabilities.warnings.request import CheckRequest
 from cascade_memory.capabilities.warnings.rows import WarningRows
@@ -29,7 +29,6 @@ from cascade_memory.domain.trajectory import Solution, Step, Trajectory
 from cascade_memory.domain.waiting import patience
 from cascade_memory.engine.part import EnginePart
 from cascade_memory.engine.request import Judgement
-from cascade_memory.engine.settling import Settles
 from cascade_memory.errors import EpisodeClosed
 
 _WAITS = 0.5  # seconds that a check may wait for a lock, all its waits together
@@ -37,18 +36,6 @@ _SHELVES, _FAILURES = 1_024, 50_000  # held at most; those are let go that were 
 _DISTILLED = 4  # warnings for which advice is written at a time, so that learning goes on in between
 _WORLD, _WORLD_KEPT = 3, 1_000  # episodes that make an error of the world a mistake, and such errors that are counted
 _TIDIED = 64  # failures after which old ones are looked for
-
-
-class Serves(HasCases, Settles, Protocol):
-    """The part of an engine that a ``WarningDesk`` needs."""
-
-    def hear(self) -> None:
-        """Apply what other processes have written to the log."""
-        ...
-
-    def oldest(self) -> float:
-        """Return the time limit from the ttl: what is older is not shown any more."""
-        ...
 
 
 class WarningDesk(EnginePart):

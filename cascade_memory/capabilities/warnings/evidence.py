@@ -18,6 +18,7 @@ from cascade_memory.capabilities.warnings.shelf import WarningShelf
 from cascade_memory.domain.trajectory import Step, Trajectory, capped
 from cascade_memory.engine.namespace_state import NamespaceState
 from cascade_memory.engine.parts import Parts
+from cascade_memory.engine.settling import Settles
 
 _CONTRADICTING = 16  # solved cases that are asked whether an action works
 _EXPLAINED = 16  # failures of which the runs are read, to see what was done there before; what failed more often, counts
@@ -30,6 +31,18 @@ class HasCases(Protocol):
 
     def namespace_state(self, namespace: str) -> NamespaceState:
         """Return the state of a namespace."""
+        ...
+
+
+class Serves(HasCases, Settles, Protocol):
+    """The part of an engine that a ``WarningDesk`` needs."""
+
+    def hear(self) -> None:
+        """Apply what other processes have written to the log."""
+        ...
+
+    def oldest(self) -> float:
+        """Return the time limit from the ttl: what is older is not shown any more."""
         ...
 
 
