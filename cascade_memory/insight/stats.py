@@ -57,8 +57,10 @@ class Stats:
     namespaces: tuple[str, ...] = ()  # the existing namespaces, for a message if this one does not exist
 
     def as_dict(self) -> dict[str, Any]:
-        """Convert to plain values, ready for JSON."""
-        return asdict(self)
+        """Convert to plain values, ready for JSON; what is in ``more`` stands beside the other counts."""
+        plain = asdict(self)
+        more = plain.pop("more")
+        return {**plain, **more}
 
     def rows(self) -> list[tuple[str, str]]:
         """List the rows of the table, each with a name and a value."""

@@ -147,8 +147,8 @@ class MemoryStats(BaseModel):
     policy_version: int = Field(description="How many times the ranker has learned")
     embedder: str = Field(description="The model that turns texts into vectors")
     unkept: Mapping[str, int] = Field(description="Rewards above 0 that stored no case, by reason")
-    warnings: int = Field(description="Steps at which runs failed, of which agents may be warned")
     health: str = Field(description='"ok", or that the host should look into its log')
+    warnings: int | SkipJsonSchema[None] = _if_any("Steps at which runs failed, of which agents may be warned")
 
 
 def solution_of(steps: Sequence[DoneStep], answer: str) -> Solution | None:

@@ -48,10 +48,16 @@ def _start(memory: CascadeMemory) -> None:
 
 @pytest.mark.slow
 def test_it_finds_the_family_that_works_and_says_what_it_learned(on_disk: Callable[..., CascadeMemory]):
-    memory = on_disk(ranking=Ranking(abstain=False))
-    _start(memory)
-    rewards = _work(memory, 120)
-    assert np.mean(rewards[-40:]) > np.mean(rewards[:40])
+    first, last = 0.0, 0.0
+    for seed in (3, 2, 1, 0):  # in one of them alone, chance decides as much
+        always = Ranking(abstain=False)
+        memory = CascadeMemory(embedder="hashing", learn="inline", ranking=always) if seed else on_disk(ranking=always)
+        _start(memory)
+        rewards = _work(memory, 120, seed=seed)
+        first, last = first + sum(rewards[:40]), last + sum(rewards[-40:])
+        if seed:
+            memory.close()
+    assert last > first
     why = memory.recall("repair the lamp number 7 in the hall").explain()
     best = next(one for one in why.candidates if one.chosen)
     assert best.record > 0.3
