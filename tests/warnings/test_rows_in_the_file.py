@@ -26,7 +26,7 @@ _WRITER = """
 import sys
 sys.path[:0] = [sys.argv[2]]
 from pathlib import Path
-from test_failures_in_the_file import Filled
+from test_rows_in_the_file import Filled
 filled = Filled(Path(sys.argv[1]))
 for number in range(int(sys.argv[3]), int(sys.argv[3]) + 1_000_000):
     filled.fail(f"e{number}", group=f"w{number % 7}")
