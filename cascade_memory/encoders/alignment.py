@@ -281,9 +281,9 @@ class Form:
     ``expected`` predicts the form of a task's solution. A new case is compared with those of the sixteen before it that have
     another solution (after 40 cases only every fourth is, and after 256 every 256th). The likeness of their solutions' forms is
     regressed on the cosine of the tasks, on how far the earlier solution has the predicted form, and on the rare words of the
-    tasks. The weight is the coefficient of the form, less what chance adds to it, divided by the largest coefficient: near 1
-    where the form decides, and 0 where the topic does or where the coefficient is below two standard errors. A solution that
-    recurs counts once, so labels say next to nothing.
+    tasks; what the earlier solutions have in common is left out of their forms. The weight is the coefficient of the form, less
+    what chance adds to it, divided by the largest coefficient: near 1 where the form decides, and 0 where the topic does or
+    where the coefficient is below two standard errors. A solution that recurs counts once, so labels say next to nothing.
 
     >>> Form().weight
     0.0

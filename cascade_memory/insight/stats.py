@@ -164,7 +164,7 @@ COUNTED = ("cases", "episodes", "recalls", "outcomes")  # in each receipt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What ``forget`` deleted. ``more`` counts further rows by name.
+    """What ``forget`` deleted. ``more`` counts further rows by name, if there were any.
 
     Its "decisions" are what a source had decided, for example about cases, and what was taken back with it; its "warnings" are
     the failures from which warnings are made.
@@ -189,11 +189,8 @@ class Receipt:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How much was deleted, by name; of ``more`` only what there was."""
-        return {
-            **{name: getattr(self, name) for name in COUNTED},
-            **{name: count for name, count in self.more.items() if count},
-        }
+        """How much was deleted, by name; ``more`` has only what there was."""
+        return {**{name: getattr(self, name) for name in COUNTED}, **self.more}
 
     def summary(self) -> str:
         """Describe the counts in words."""

@@ -64,7 +64,7 @@ class Column:
     of: tuple[str, ...] = ()  # the table of the row that this one belongs to; if there are several, that is in one of them
     stays: bool = False  # says something about this ledger only: no export has it
     dated: bool = False  # a time by the wall clock; one in the future was noted by a wrong clock
-    said: bool = False  # words of a run or of a person, in which an import looks for secrets; other texts are names
+    said: bool = False  # words of a run or a person: where an observer exports the row, an import takes secrets out of them
     about: str = ""
 
     @property

@@ -221,7 +221,7 @@ def forget(
     from cascade_memory.insight.stats import COUNTED, Receipt
 
     always: dict[str, Any] = {name: gone.get(name, 0) for name in COUNTED}
-    more = {name: count for name, count in gone.items() if name not in COUNTED}
+    more = {name: count for name, count in gone.items() if count and name not in COUNTED}
     receipt = Receipt(**always, more=more, stale=stale, brought_back=back, made_after=copies)
     if dry_run:
         return receipt

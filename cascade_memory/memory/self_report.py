@@ -24,7 +24,7 @@ def stats_of(engine: Engine, name: str, *, everywhere: bool, own: bool) -> Stats
     ledger = engine.parts.ledger
     number = None if everywhere else engine.namespace_id(name)
     counts = ledger.insight.counts(number)
-    missing = not everywhere and not own and not engine.namespace_id(name)
+    missing = not everywhere and not own and not number
     policy = _policy(engine, name)
     unkept = {why: int(counts.pop(f"unkept_{why}")) for why in get_args(Unkept)}
     mean = counts.pop("mean_reward")

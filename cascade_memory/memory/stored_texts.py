@@ -27,7 +27,7 @@ from cascade_memory.redaction.marking import marks_in
 
 _NUMBERS = frozenset(("vector", "chosen", "numbers", "features", "context", "agreement", "shadow_numbers", "shadow_context"))
 _METADATA = frozenset(("metadata", "fields"))
-# What capabilities store in the record of another row, by the name of their table: its texts, which elsewhere are names.
+# The texts of rows that observers of capabilities export in the record of another row, by the table; elsewhere they are names.
 _SAID = {table.name: frozenset(column.name for column in table.columns if column.said) for table in ADDED}
 _TEXTS = frozenset(("query", "head", "note"))  # "text" and "solution" are texts or trajectories; all else is names and numbers
 _WHAT = {"query": "task", "text": "solution", "solution": "solution", "fields": "metadata", "note": "note", "id": "id"}
