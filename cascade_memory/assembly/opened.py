@@ -29,7 +29,8 @@ class _Opened:
 
 
 _open: dict[str, _Opened] = {}
-_opening = threading.RLock()
+_locks: weakref.WeakValueDictionary[str, threading.RLock] = weakref.WeakValueDictionary()
+_asking = threading.RLock()  # a signal handler or a finalizer may close a memory while its thread holds this
 
 
 def acquire(path: str | os.PathLike[str] | None, settings: Settings, holder: object) -> Engine:
@@ -40,8 +41,8 @@ def acquire(path: str | os.PathLike[str] | None, settings: Settings, holder: obj
             raise InvalidInput("chroma= needs a path: a memory in RAM does not use Chroma")
         return in_ram(settings)
     place = place_of(path)
-    with _opening:
-        key = place.key
+    key = place.key
+    with _lock_of(key):
         known = _open.get(key)
         if known is not None and not _is_usable(known, settings):
             _close(key)
@@ -52,6 +53,12 @@ def acquire(path: str | os.PathLike[str] | None, settings: Settings, holder: obj
             settings_of.check_same(known.settings, settings, str(place))
         known.holders.add(holder)
         return known.engine
+
+
+def _lock_of(key: str) -> threading.RLock:
+    """Return the lock of a place. Whoever opens or closes one place, however long it takes, delays nobody at another place."""
+    with _asking:
+        return _locks.setdefault(key, threading.RLock())  # it is gone when the last thread that holds it or waits for it is
 
 
 def _opened(key: str, place: Place, settings: Settings) -> _Opened:
@@ -73,21 +80,21 @@ def is_open(path: str | os.PathLike[str]) -> bool:
 
 def release(engine: Engine, holder: object) -> None:
     """Release a handle; the last one closes the engine."""
-    if not any(known.engine is engine for known in list(_open.values())):  # in RAM, or another thread has closed it already
+    found = next(((key, known) for key, known in list(_open.items()) if known.engine is engine), None)
+    if found is None:  # in RAM, or another thread has closed it already
         engine.close()
         return
+    key, known = found
     waits = seconds_left()
-    if any(known.engine is engine and len(known.holders) == 1 for known in list(_open.values())):
-        try:  # wait outside the lock, so that other threads can open other places meanwhile
-            engine.recording.wait_for()  # do not close yet: another thread may acquire this engine before the lock is taken
+    if len(known.holders) == 1:
+        try:  # wait without the lock, so that another thread can still get this engine meanwhile: then it is not closed
+            engine.recording.wait_for()
         except StoreBusy:
             waits = _STUCK
-    with _opening, patience(waits):
-        for key, known in list(_open.items()):  # search by engine: a relative path is useless if the working directory changed
-            if known.engine is engine:
-                known.holders.discard(holder)
-                if not known.holders:
-                    _close(key)
+    with _lock_of(key), patience(waits):
+        known.holders.discard(holder)
+        if not known.holders and _open.get(key) is known:
+            _close(key)
 
 
 def _is_usable(known: _Opened, settings: Settings) -> bool:
@@ -118,7 +125,8 @@ def _close_all() -> None:
 
 
 def _forget_after_fork() -> None:
-    globals()["_opening"] = threading.RLock()  # a thread of the parent may have held the old one
+    globals()["_asking"] = threading.RLock()  # a thread of the parent may have held the old ones
+    _locks.clear()
     _open.clear()
 
 

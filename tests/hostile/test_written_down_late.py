@@ -240,23 +240,6 @@ def test_a_memory_in_ram_has_a_deadline_too():
         assert memory.recall("task").error is None
 
 
-def test_a_folder_that_cannot_be_closed_yet_keeps_nobody_from_opening_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(recording, "WAITS", 0.5)
-    memory = CascadeMemory(tmp_path / "m", embedder="hashing", deadline=0.2)
-    memory.add("task", "solution")
-    memory.recall("task")
-    with stopped_writer(tmp_path / "m"):
-        assert memory.recall("task").error is None
-        closing = threading.Thread(target=memory.close)
-        closing.start()
-        time.sleep(0.7)  # the first wait is over, and the folder is being closed
-        began = time.perf_counter()
-        CascadeMemory(tmp_path / "other", embedder="hashing").close()
-        assert time.perf_counter() - began < 8.0  # it was as long as the writer was stopped
-        closing.join(30)
-        assert not closing.is_alive()
-
-
 class _Ledger:
     """Refuses what a test tells it to."""
 
