@@ -2,8 +2,8 @@
 
 Each folder contains the modules that it needs from this list:
 
-- ``tables``: ``TABLES``, the tables that the capability adds to the ledger, and ``ACTIONS``, the kinds of actions that it adds
-  to the audit log.
+- ``tables``: ``TABLES``, the tables that the capability adds to the ledger, ``ACTIONS``, the kinds of actions that it adds to
+  the audit log, and ``holds``, which says in SQL whose cases are held back.
 - ``transaction``: ``OBSERVER``, whose methods the ledger calls inside a transaction: when an outcome counts or no longer
   counts, when cases are gone or an episode is about to be deleted, to take an action back, to export and import, and to repair
   rows.

@@ -17,10 +17,9 @@ from cascade_memory.redaction.finding import find
 from cascade_memory.visible import shown_visibly, visible
 
 VERDICTS = ("confirm", "reject", "correct")
-_PAIRS = (("pin", "unpin"), ("hide", "unhide"), ("quarantine", "release"))
+_PAIRS = (("pin", "unpin"), ("hide", "unhide"))
 OPPOSITE: Mapping[str, str] = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
-OF_ACTORS = ("quarantine", "release")  # their subject is an actor, not a case
-UNDOABLE = (*VERDICTS, "pin", "unpin", "hide", "unhide", *OF_ACTORS)
+UNDOABLE = (*VERDICTS, "pin", "unpin", "hide", "unhide")
 # Others are written down, and nothing takes them back. Capabilities add kinds of their own, each with its ``ActionKind``.
 KINDS = (*UNDOABLE, "undo", "add", "forget", "purge", "bring_back", "import", "reward")
 # The names of what an entry counts.
@@ -31,7 +30,6 @@ COUNTED = (
 _DONE: Mapping[str, str] = {
     **{"confirm": "confirmed", "reject": "rejected", "correct": "corrected", "pin": "pinned", "unpin": "unpinned"},
     **{"hide": "hidden", "unhide": "shown again", "undo": "taken back", "add": "added by hand", "forget": "forgotten"},
-    **{"quarantine": "in quarantine", "release": "released"},
     **{"purge": "purged", "bring_back": "brought back", "import": "imported", "reward": "rewarded anew by a human"},
 }
 _WHY_NOT: Mapping[str, str] = {

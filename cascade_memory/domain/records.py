@@ -321,22 +321,3 @@ class StoredRecall:
     chosen: NDArray[np.int64]
     numbers: NDArray[np.float32]
     features: NDArray[np.float32]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Testimony:
-    """An outcome, read as what its reporter says about the cases that one recall found.
-
-    ``reporter`` is the actor who reported it; None stands for a person, or for the host itself. ``recall`` is the recall's key.
-    ``predicted`` is the success that was expected of the shown cases, nan if none were shown.
-    """
-
-    outcome: int
-    recall: int
-    reporter: str | None
-    reward: float
-    predicted: float
-    cases: NDArray[np.int64]
-    chosen: NDArray[np.int64]
-    shown: bool
-    agreement: NDArray[np.floating[Any]] | None

@@ -38,6 +38,7 @@ from cascade_memory.engine.request import Judgement, RecallRequest
 from cascade_memory.engine.settling import settlement
 from cascade_memory.errors import MemoryClosed, MemoryForked
 from cascade_memory.learning.columns import columns_of
+from cascade_memory.learning.screen import Screen
 from cascade_memory.learning.shared_head import SharedHead
 from cascade_memory.ports.embedder import LoadsModel
 from cascade_memory.ports.pair_encoder import Query
@@ -78,6 +79,7 @@ class Engine:
         self.listeners: tuple[EnginePart, ...] = ()  # that hear what was done, by ``heard``
         self.ending: tuple[EnginePart, ...] = ()  # that add metadata to an episode when it ends, by ``ends``
         self.judges, self._learners = overriding(self.capable, "judged"), overriding(self.capable, "learn")
+        self._screening = overriding(self.capable, "screen")
         self._decider = Decider(parts, candidates, self.floor, overriding(self.capable, "mask"), self.note_failure)
         for part in filter(lambda one: one.follows, self.capable):
             self._follower.join_whole(part)
@@ -146,8 +148,15 @@ class Engine:
 
     def _loaded(self, namespace: str, namespace_id: int) -> NamespaceState:
         keep = self.learning != "off"
+        screens = (part.screen(namespace_id, learns=keep) for part in self._screening)
         return NamespaceState(
-            namespace, namespace_id, self.parts, note_failure=self.note_failure, limits=self._limits, keep=keep
+            namespace,
+            namespace_id,
+            self.parts,
+            note_failure=self.note_failure,
+            screen=next(screens, None) or Screen(),
+            limits=self._limits,
+            keep=keep,
         )
 
     def loaded_state(self, namespace: str) -> NamespaceState | None:
@@ -238,9 +247,9 @@ class Engine:
         self._tidy_if_due(state)
         try:
             more = state.learn(outcomes=self.learning != "off")
-            if convicts := state.standings.convicts():
-                for part in self.capable:
-                    part.convicted(state, convicts)
+            if state.screen.active:
+                for part in self._screening:
+                    part.screened(state)
             return more
         except Exception as error:  # noqa: BLE001 - what was acknowledged is in the ledger; learning can be repeated
             self.note_failure("learn", error)

@@ -18,8 +18,8 @@ from cascade_memory.engine.parts import Parts
 from cascade_memory.errors import CascadeError, StoreCorrupt
 from cascade_memory.learning.learner import Learner
 from cascade_memory.learning.ranker import Ranker
+from cascade_memory.learning.screen import Screen
 from cascade_memory.learning.shadow import Shadow
-from cascade_memory.learning.standings import Standings
 from cascade_memory.ports.pair_encoder import Candidates, PairEncoder
 from cascade_memory.ports.policy import Policy
 from cascade_memory.redaction.saying import log_of
@@ -58,6 +58,7 @@ class NamespaceState:
         parts: Parts,
         *,
         note_failure: Callable[[str, Exception], object],
+        screen: Screen,
         limits: Limits | None = None,
         keep: bool = True,
     ) -> None:
@@ -71,7 +72,7 @@ class NamespaceState:
         self.next_look = 0.0  # on the monotonic clock; no case expires before this time
         self._tidying = parts.job("tidying", namespace_id)
         self._try_again = 0.0  # on the monotonic clock; until then another process is tidying
-        self.standings = Standings(namespace_id, parts.ledger, parts.vigilance, learns=keep)
+        self.screen = screen
         self.learner = Learner(
             name,
             namespace_id,
@@ -81,7 +82,7 @@ class NamespaceState:
             snapshots=parts.snapshots,
             training=parts.job("training", namespace_id),
             keep=keep,
-            standings=self.standings,
+            screen=self.screen,
         )
         self.shadow: Shadow | None = None
         if parts.shadow is not None:
@@ -173,7 +174,7 @@ class NamespaceState:
         moved = [change for change in mine if change.hides_case or change.shows_case_again]
         if moved:
             self._show_or_hide(moved)
-            self.standings.look_up()
+            self.screen.look_up()
         todo, seq = [change for change in mine if not change.adds_case], max(self.seq, changes[-1].seq)
         with self._noting:
             self._todo += todo

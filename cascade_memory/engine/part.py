@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from cascade_memory.domain.trajectory import Solution
 from cascade_memory.engine.namespace_state import NamespaceState
 from cascade_memory.engine.request import Judgement
 from cascade_memory.errors import InvalidInput
+from cascade_memory.learning.screen import Screen
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,6 +59,14 @@ class EnginePart:
 
     def rebuild(self) -> None:
         """Read everything again, after the ledger was repaired."""
+
+    def screen(self, namespace_id: int, *, learns: bool) -> Screen | None:
+        """Return what it knows of the actors of a namespace that is being loaded; the first capability's answer is used.
+
+        ``learns`` is False if this process learns from no outcome.
+        """
+        del namespace_id, learns
+        return None
 
     def mask(self, state: NamespaceState, found: Recalled, asker: str | None, episode_id: str | None) -> Masked | None:
         """Hold candidates back that must not be shown to an actor in an episode; return None if all may be shown.
@@ -110,8 +119,8 @@ class EnginePart:
         del judgement, episode, solution, unseen, teaches_failure
         return {}
 
-    def convicted(self, state: NamespaceState, actors: Collection[str]) -> None:
-        """Act on actors of a namespace whose record has just become bad beyond doubt."""
+    def screened(self, state: NamespaceState) -> None:
+        """Act on what is now known of the actors of a namespace; called after it has learned, if its screen is active."""
 
     def alarms(self, namespace: str | None = None) -> tuple[str, ...]:
         """Return sentences about what a person should look at, in a namespace or in all, for ``health()`` and ``report()``."""

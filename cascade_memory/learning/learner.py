@@ -12,7 +12,7 @@ from cascade_memory.domain.display import counted
 from cascade_memory.domain.records import Change
 from cascade_memory.learning.columns import columns_of
 from cascade_memory.learning.ranker import Ranker
-from cascade_memory.learning.standings import Standings
+from cascade_memory.learning.screen import Screen
 from cascade_memory.learning.trainer import trainer_for
 from cascade_memory.ports.lock import Lease
 from cascade_memory.ports.pair_encoder import Candidates, PairEncoder
@@ -45,13 +45,13 @@ class Learner:
         snapshots: Snapshots,
         training: Lease,
         keep: bool,
-        standings: Standings,
+        screen: Screen,
     ) -> None:
         self._name, self._namespace_id, self._ledger, self._snapshots = name, namespace_id, ledger, snapshots
         columns = columns_of(ranker, encoder)
         self.identity = columns.identity  # of the encoder, and of all that take its place
         self._trainer = trainer_for(ranker, encoder, columns, ledger)
-        self._standings = standings
+        self._screen = screen
         self._training = None if ranker.training is None else training  # what is quick, every process learns for itself
         self._borrows = False  # another process trains, and this one uses its snapshots
         self._known = 0  # the last outcome in the policy's last rebuild: the policy has learned all outcomes up to it
@@ -106,9 +106,9 @@ class Learner:
             return
         self._since_snapshot, self._known = len(later), snapshot.known
         # Somebody may have decided about an actor since: what its outcomes taught is in the snapshot, or is missing there.
-        decided = self._standings.active and any(change.hides_case or change.shows_case_again for change in later)
-        if self._standings.active:
-            self._standings.rebuild(self._last_before(later))
+        decided = self._screen.active and any(change.hides_case or change.shows_case_again for change in later)
+        if self._screen.active:
+            self._screen.rebuild(self._last_before(later))
         self._unsaved = len(later)
         if not (needs_rebuild(later) or decided):
             self._trainer.expect(self._news(later))
@@ -150,7 +150,7 @@ class Learner:
 
     def _history(self) -> list[Feedback]:
         history = self._ledger.lessons.history(self._namespace_id, WINDOW, until=self._known)
-        silent = self._standings.rebuild(self._known) if self._standings.active else set[int]()
+        silent = self._screen.rebuild(self._known) if self._screen.active else set[int]()
         return [lesson for lesson in history if lesson.key not in silent] if silent else history
 
     def _rebuild(self) -> None:
@@ -189,7 +189,7 @@ class Learner:
         forgotten = any(change.forgets for change in todo)
         others = any(change.changes_encoder for change in todo) or self._evicted > max(cases, _FORGET_EVICTED)
         self._encoder_rebuild_due = self._encoder_rebuild_due or others
-        self._rebuild_due = self._rebuild_due or needs_rebuild(todo) or self._standings.rebuild_due
+        self._rebuild_due = self._rebuild_due or needs_rebuild(todo) or self._screen.rebuild_due
         if self._rebuild_due or forgotten:
             self._snapshots.drop(self._namespace_id)  # they contain what must be forgotten
         if self._encoder_rebuild_due:
@@ -207,7 +207,7 @@ class Learner:
         else:
             try:
                 self._trainer.learn(self._news(todo))
-                self._rebuild_due = self._standings.rebuild_due
+                self._rebuild_due = self._screen.rebuild_due
             finally:  # also after a failure: what was learned stays learned, and the rest waits
                 waiting = self._trainer.waiting_since
                 self._seq = seq if waiting is None else max(waiting - 1, 0)
@@ -238,13 +238,11 @@ class Learner:
 
     def _news(self, changes: Sequence[Change]) -> list[Change]:
         news = [change for change in changes if not change.settles or change.ref > self._known]
-        return (
-            [change for change in news if not change.settles or self._teaches(change.ref)] if self._standings.active else news
-        )
+        return [change for change in news if not change.settles or self._teaches(change.ref)] if self._screen.active else news
 
     def _teaches(self, outcome: int) -> bool:
         """Say whether an outcome may teach; if not, tell the policy to expect its reward no longer."""
-        teaches, recalls = self._standings.teaches(outcome)
+        teaches, recalls = self._screen.teaches(outcome)
         if not teaches:
             for recall in recalls:
                 self.policy.withdraw(recall)

@@ -17,7 +17,6 @@ from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.rows import SET_FACT
 from cascade_memory.ledger.schema import ALL_COUNTED
 
-UNDONE = "EXISTS (SELECT 1 FROM action AS taken WHERE taken.undoes = action.key)"  # of a row of ``action``
 BEGUN = "audit_sealed_from"  # a fact: the id of the first entry that got a digest, if any ever did
 # What the digest of an entry is made of. The note is not among it: it is deleted with what it is about.
 SEALED = ("id", "at", "namespace", "kind", "actor", "subject", "counts", "undoes", "outcome", "replaced", "made", "hid")

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from cascade_memory.domain.actions import (
-    OF_ACTORS,
     OPPOSITE,
     UNDOABLE,
     AuditEntry,
@@ -20,9 +19,10 @@ from cascade_memory.domain.actions import (
 from cascade_memory.domain.records import Column, Doubt, NewCase
 from cascade_memory.errors import UndoRefused, UnknownCase
 from cascade_memory.ledger import action_log, cases
-from cascade_memory.ledger.case_states import decided_about, set_hidden, set_pinned, set_quarantined
+from cascade_memory.ledger.case_states import set_hidden, set_pinned
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.database import Connection, Database
+from cascade_memory.ledger.declaring import UNDONE
 from cascade_memory.ledger.events import OBSERVERS
 from cascade_memory.ledger.rows import (
     check_columns,
@@ -48,7 +48,6 @@ def _among(kinds: Sequence[str]) -> str:
 ALL_UNDOABLE = (*UNDOABLE, *ACTIONS)
 _GROUPS = sorted({*(group_of(kind) for kind in UNDOABLE), *(kind.group for kind in ACTIONS.values())})
 _SAME_GROUP = " OR ".join(f"(action.kind IN {_among(one)} AND later.kind IN {_among(one)})" for one in _GROUPS)
-_UNDONE = action_log.UNDONE
 # Whether what an action did is as it left it.
 _OWN = "".join(f"WHEN action.kind = '{kind.name}' THEN {kind.stands} " for kind in ACTIONS.values())
 _STANDS = f"""CASE {_OWN}
@@ -57,15 +56,15 @@ _STANDS = f"""CASE {_OWN}
   WHEN action.made IS NOT NULL
     THEN EXISTS (SELECT 1 FROM cases WHERE cases.id = action.made
       AND (action.counts NOT LIKE '%"cases": %' OR (cases.copies = 1 AND cases.episode IS NULL)))
-  ELSE action.kind IN ('quarantine', 'release') OR EXISTS (SELECT 1 FROM cases WHERE cases.id = action.subject) END"""
+  ELSE EXISTS (SELECT 1 FROM cases WHERE cases.id = action.subject) END"""
 # The plus signs let SQLite look up the few entries about a subject: by key, it would go through all later ones for each entry.
 _LATER = f"""EXISTS (SELECT 1 FROM action AS later
   WHERE later.subject IN (action.subject, action.made) AND +later.key > action.key
   AND +later.namespace = action.namespace AND ({_SAME_GROUP})
   AND NOT EXISTS (SELECT 1 FROM action AS taken WHERE taken.undoes = later.key))"""
 _COLUMNS = f"""action.key, action.id, action.at, namespace.name, action.actor, action.kind, action.subject, action.counts,
-  action.note, action.made, action.hid, (SELECT undone.id FROM action AS undone WHERE undone.key = action.undoes), {_UNDONE},
-  action.kind IN {_among(ALL_UNDOABLE)} AND NOT {_UNDONE} AND {_STANDS} AND NOT {_LATER}, action.outcome, action.replaced"""
+  action.note, action.made, action.hid, (SELECT undone.id FROM action AS undone WHERE undone.key = action.undoes), {UNDONE},
+  action.kind IN {_among(ALL_UNDOABLE)} AND NOT {UNDONE} AND {_STANDS} AND NOT {_LATER}, action.outcome, action.replaced"""
 _SELECT = f"SELECT {_COLUMNS} FROM action LEFT JOIN namespace ON namespace.id = action.namespace"
 _WAITING = """SELECT episode.id, recall.shown, recall.baseline, recall.numbers, recall.groups, recall.chosen FROM episode
   LEFT JOIN attempt ON attempt.episode = episode.key
@@ -155,11 +154,6 @@ def take_back(connection: Connection, namespace: int, action: NewAction) -> None
         return
     if before.kind == "correct":
         _give_up(connection, namespace, before)
-    elif before.kind in OF_ACTORS:
-        action_log.write(connection, namespace, action, subject=before.subject)
-        now = decided_about(connection, namespace).get(before.subject, False)
-        set_quarantined(connection, namespace, before.subject, quarantined=now)
-        return
     elif not _flag(connection, namespace, before.subject, OPPOSITE[before.kind]):
         raise UndoRefused(f"case {before.subject!r} is not as this action left it: nothing was changed")
     action_log.write(connection, namespace, action, subject=before.subject)

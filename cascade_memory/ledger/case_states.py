@@ -1,9 +1,10 @@
 """The states of a stored case, hidden and pinned: each change of ``cases.hidden`` and ``cases.pinned`` is made here.
 
-``cases.hidden`` holds two facts, each as a bit: a person has hidden the case, and its author is in quarantine. A case may be
-shown if neither is true, so the two can be set and removed in any order. A person decides the first. The second follows from
-the decision about the author in the audit log, and is determined again whenever the case or the decision changes. The
-documentation draws the states (states.md); ``room`` sets cases aside and brings them back.
+``cases.hidden`` holds two facts, each as a bit: a person has hidden the case, and a capability holds the cases of its author
+back. A case may be shown if neither is true, so the two can be set and removed in any order. A person decides the first. The
+second follows from what the capability knows of the author (``schema.HOLDS``: for quarantine, from the audit log), and is
+determined again whenever the case or that changes. The documentation draws the states (states.md); ``room`` sets cases aside
+and brings them back.
 """
 
 from __future__ import annotations
@@ -15,33 +16,25 @@ from typing import Any, NamedTuple
 from cascade_memory.domain.actions import Taken
 from cascade_memory.domain.records import HIDDEN, UNHIDDEN, NewCase
 from cascade_memory.domain.trust import LEVELS
-from cascade_memory.ledger import action_log
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.rows import note
+from cascade_memory.ledger.schema import HOLDS
 
-BY_PERSON, QUARANTINED = 1, 2  # the bits of cases.hidden
+BY_PERSON, HELD = 1, 2  # the bits of cases.hidden
 # A person's word needs nobody's record: a case that a person has added, corrected to, or pinned has no author here.
 AUTHOR = f"""CASE WHEN cases.source = 'human' OR cases.pinned = 1 OR cases.trust = {LEVELS["human"]} THEN NULL
   ELSE cases.actor END"""
-_UNDONE = action_log.UNDONE
-# To take a quarantine back is to release: a person overrules the record. A release that was taken back never was.
-_DECISIONS = f"action.kind IN ('quarantine', 'release') AND NOT (action.kind = 'release' AND {_UNDONE})"
-_DECIDED = f"""SELECT action.subject, action.kind = 'quarantine' AND NOT {_UNDONE} FROM action
-  WHERE action.namespace = ? AND action.subject IS NOT NULL AND {_DECISIONS} ORDER BY action.key"""
 
 
 def _bit(namespace: str, author: str) -> str:
-    """Return the SQL for the quarantine bit of a case, which follows from the last decision about its author.
-
-    ``namespace`` and ``author`` are SQL, too: the columns or parameters that hold the two.
-    """
-    return f"""coalesce((SELECT CASE WHEN action.kind = 'quarantine' AND NOT {_UNDONE} THEN {QUARANTINED} ELSE 0 END
-      FROM action WHERE action.namespace = {namespace} AND action.subject = {author} AND {_DECISIONS}
-      ORDER BY action.key DESC LIMIT 1), 0)"""
+    """Return the SQL for the second bit; ``namespace`` and ``author`` are SQL, too: the columns that hold the two."""
+    held = " OR ".join(holds(namespace, author) for holds in HOLDS)
+    return f"CASE WHEN {held} THEN {HELD} ELSE 0 END" if held else "0"
 
 
-OF_NEW = _bit("?", "?")  # of a case that is about to be stored: the parameters are its namespace and its author
-DECIDED = _bit("cases.namespace", AUTHOR)  # of a row of cases
+# Of a case that is about to be stored; the parameters are its namespace and its author.
+OF_NEW = f"(SELECT {_bit('new.namespace', 'new.author')} FROM (SELECT ? AS namespace, ? AS author) AS new)"
+_OF_STORED = _bit("cases.namespace", AUTHOR)
 
 
 def trust_of(level: int, shown: Sequence[int]) -> tuple[str, list[int]]:
@@ -55,39 +48,34 @@ def trust_of(level: int, shown: Sequence[int]) -> tuple[str, list[int]]:
     return f"coalesce(({worse}), ?)", [*shown, level, level]
 
 
-def decided_about(connection: Connection, namespace: int) -> dict[str, bool]:
-    """Return the last decision about each actor: True if the actor is in quarantine, False if not."""
-    return {str(actor): bool(bad) for actor, bad in connection.execute(_DECIDED, (namespace,)).fetchall()}
-
-
 def author_of_new(actor: str | None, source: str, trust: int = 0) -> str | None:
     """Return the author of a case that is about to be stored, and so is not pinned yet; None if a person vouches for it."""
     return None if source == "human" or trust == LEVELS["human"] else actor
 
 
 def follow(connection: Connection, key: int) -> None:
-    """Put a case into quarantine or out of it, as was decided about its author; the log tells all processes of a change."""
-    bits = f"hidden & {BY_PERSON}, hidden & {QUARANTINED}, {DECIDED}"
+    """Determine again whether a case is held back; the log tells all processes of a change."""
+    bits = f"hidden & {BY_PERSON}, hidden & {HELD}, {_OF_STORED}"
     row = connection.execute(f"SELECT namespace, {bits} FROM cases WHERE key = ?", (key,)).fetchone()
     if row is None or row[2] == row[3]:
         return
-    namespace, by_person, _, decided = row
-    connection.execute("UPDATE cases SET hidden = ? WHERE key = ?", (by_person | decided, key))
+    namespace, by_person, _, held = row
+    connection.execute("UPDATE cases SET hidden = ? WHERE key = ?", (by_person | held, key))
     if not by_person:
-        note(connection, namespace, HIDDEN if decided else UNHIDDEN, key)
+        note(connection, namespace, HIDDEN if held else UNHIDDEN, key)
 
 
-def set_quarantined(connection: Connection, namespace: int, actor: str, *, quarantined: bool, tells: bool = True) -> int:
-    """Move an actor's cases into quarantine or out of it; return how many that hides or shows.
+def set_held(connection: Connection, namespace: int, actor: str, *, held: bool, tells: bool = True) -> int:
+    """Hold an actor's cases back, or do so no longer, as ``schema.HOLDS`` says now; return how many that hides or shows.
 
     A line in the log of changes tells all processes about each of these cases. If there are none, a line is written only with
-    ``tells``: the decision also applies to later cases.
+    ``tells``: what is known of the actor also applies to later cases.
     """
-    author = f"AND {AUTHOR} IS NOT NULL" if quarantined else ""
-    change, before, kind = (f"| {QUARANTINED}", 0, HIDDEN) if quarantined else (f"& {BY_PERSON}", QUARANTINED, UNHIDDEN)
+    author = f"AND {AUTHOR} IS NOT NULL" if held else ""
+    change, before, kind = (f"| {HELD}", 0, HIDDEN) if held else (f"& {BY_PERSON}", HELD, UNHIDDEN)
     moved = connection.execute(
         f"""UPDATE cases SET hidden = hidden {change}
-            WHERE namespace = ? AND actor = ? AND (hidden & {QUARANTINED}) = ? {author} RETURNING key, hidden""",
+            WHERE namespace = ? AND actor = ? AND (hidden & {HELD}) = ? {author} RETURNING key, hidden""",
         (namespace, actor, before),
     ).fetchall()
     seen = sorted(key for key, hidden in moved if not hidden & BY_PERSON)
@@ -101,15 +89,15 @@ def set_quarantined(connection: Connection, namespace: int, actor: str, *, quara
 def set_hidden(connection: Connection, namespace: int, case_id: str, *, hidden: bool) -> bool:
     """Hide a case because a person decided so, or undo that decision; return whether that changed anything.
 
-    The log of changes tells all processes. A case whose author is in quarantine stays in quarantine either way. An older
-    version may not have noted the quarantine of a hidden case, so it is determined again here.
+    The log of changes tells all processes. A case that is held back stays so either way. An older version may not have noted
+    that of a hidden case, so it is determined again here.
     """
     changed = connection.execute(
-        f"""UPDATE cases SET hidden = (hidden & {QUARANTINED} | {DECIDED}) + ?
+        f"""UPDATE cases SET hidden = (hidden & {HELD} | {_OF_STORED}) + ?
             WHERE id = ? AND namespace = ? AND (hidden & {BY_PERSON}) <> ? RETURNING key, hidden""",
         (int(hidden), case_id, namespace, int(hidden)),
     ).fetchone()
-    if changed is not None and not changed[1] & QUARANTINED:
+    if changed is not None and not changed[1] & HELD:
         note(connection, namespace, HIDDEN if hidden else UNHIDDEN, changed[0])
     return changed is not None
 
@@ -117,7 +105,7 @@ def set_hidden(connection: Connection, namespace: int, case_id: str, *, hidden: 
 def set_pinned(connection: Connection, key: int, *, pinned: bool) -> bool:
     """Pin or unpin a case; return whether that changed anything.
 
-    A person vouches for a pinned case: it leaves the quarantine of its author.
+    A person vouches for a pinned case: it is held back no longer.
     """
     query = "UPDATE cases SET pinned = ? WHERE key = ? AND pinned <> ?"
     changed = connection.execute(query, (int(pinned), key, int(pinned))).rowcount > 0

@@ -18,7 +18,7 @@ from cascade_memory.domain.trust import LEVELS
 from cascade_memory.domain.validation import GREATEST
 from cascade_memory.ledger import action_log, case_states, numbering, room, running
 from cascade_memory.ledger.database import Connection, Database
-from cascade_memory.ledger.events import OBSERVERS
+from cascade_memory.ledger.events import HEARING
 from cascade_memory.ledger.filters import ADDITIONS, CASES, keep_fields, shares_of
 from cascade_memory.ledger.rows import (
     KEYS,
@@ -41,7 +41,7 @@ _SET_TEXT = """INSERT INTO case_text VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UP
   solution_kind = excluded.solution_kind, solution = excluded.solution, metadata = excluded.metadata"""
 # What is asked before a case is stored: the case with the same query and solution, the expired ones that it replaces, and the
 # number of its solution.
-KNOWN = f"""same.key, same.id, same_text.solution, same.hidden & {case_states.QUARANTINED},
+KNOWN = f"""same.key, same.id, same_text.solution, same.hidden & {case_states.HELD},
   (SELECT group_concat(key) FROM expired WHERE (namespace = ? AND pair = ?) OR id = ?),
   (SELECT id FROM solution WHERE namespace = ? AND digest = ?)"""
 SAME = """LEFT JOIN cases AS same ON same.namespace = ? AND same.pair = ?
@@ -93,7 +93,7 @@ def insert(
     the line about the new case to the log of changes.
     """
     trust, levels = case_states.trust_of(LEVELS[case.source], seen)
-    ((same, same_id, same_text, in_quarantine, displaced, has_solution),) = known or known_of(connection, case)
+    ((same, same_id, same_text, held, displaced, has_solution),) = known or known_of(connection, case)
     run = running.now(connection) if run is None else run
     kind, text = packed or pack_solution(case.solution)
     if same is not None:
@@ -104,7 +104,7 @@ def insert(
             (case.created_at or time.time(), run, run, *levels, *levels, same),
         )
         _note_addition(connection, same, case, None if text == same_text else text)
-        if in_quarantine:  # a person may vouch for it now
+        if held:  # a person may vouch for it now
             case_states.follow(connection, same)
         return int(same), str(same_id), False
     if displaced is not None:
@@ -194,7 +194,7 @@ def delete(connection: Connection, key: int, kind: str = CASE_REMOVED) -> None:
 def delete_expired(connection: Connection, key: int) -> int:
     """Delete a case that is set aside; return how many were. It is logged, since statistics may still include the case."""
     row = connection.execute("SELECT namespace FROM expired WHERE key = ?", (key,)).fetchone()
-    for one in OBSERVERS:
+    for one in HEARING:
         one.on_case_gone(connection, [key], "forgotten")  # even if the case was deleted long ago
     gone = room.remove_aside(connection, [key])
     for _, case_id in gone:

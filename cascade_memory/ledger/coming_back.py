@@ -15,6 +15,7 @@ from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed
 from cascade_memory.ledger import action_log, actions
 from cascade_memory.ledger.case_states import set_hidden
 from cascade_memory.ledger.database import Connection
+from cascade_memory.ledger.declaring import UNDONE
 from cascade_memory.ledger.outcomes import settled
 from cascade_memory.ledger.provenance import conditions
 from cascade_memory.ledger.rows import KEYS, fetched_for
@@ -25,7 +26,7 @@ _CURRENT = f"""SELECT outcome.key, outcome.at, episode.key, episode.id FROM outc
   JOIN episode ON episode.key = outcome.episode WHERE withdrawn_at IS NULL AND outcome.key IN ({KEYS})"""
 _OLDER = "SELECT key, at, cases_key FROM outcome WHERE episode = ? AND withdrawn_at = ? ORDER BY key DESC LIMIT 1"
 _GONE = f"SELECT ref, id FROM change WHERE id IS NOT NULL AND ref IN ({KEYS})"
-_NOT_UNDONE = f"NOT {action_log.UNDONE}"
+_NOT_UNDONE = f"NOT {UNDONE}"
 _VERDICT = f"SELECT counts, made, hid, key, id, subject FROM action WHERE {_NOT_UNDONE}"
 _FLAG = f"SELECT kind FROM action WHERE subject = ? AND kind IN (?, ?) AND {_NOT_UNDONE}"
 # What an edited row can cause, or somebody who was faster. A failure of the database itself is none of these.

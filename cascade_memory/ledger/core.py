@@ -16,7 +16,6 @@ from cascade_memory.domain.signed import Signed
 from cascade_memory.errors import StoreBusy
 from cascade_memory.ledger import numbering, redeeming, running
 from cascade_memory.ledger.actions import SQLActions
-from cascade_memory.ledger.actors import SQLActors
 from cascade_memory.ledger.archive import SQLArchive
 from cascade_memory.ledger.case_states import AUTHOR
 from cascade_memory.ledger.cases import SQLCases
@@ -65,7 +64,6 @@ class Ledger(Recalling, Settling):
         self.viewing = SQLViewing(connections)
         self.actions = SQLActions(connections)
         self.provenance = SQLProvenance(connections)
-        self.actors = SQLActors(connections)
 
     @property
     def read_only(self) -> str | None:

@@ -114,6 +114,9 @@ class Index:
         return f"CREATE {unique}INDEX {table}_{self.name} ON {table}({self.columns}){where}"
 
 
+UNDONE = "EXISTS (SELECT 1 FROM action AS taken WHERE taken.undoes = action.key)"  # SQL on a row of ``action``
+
+
 @dataclass(frozen=True, slots=True)
 class ActionKind:
     """A kind of action that a capability adds to the audit log; the capability's ``Observer`` takes such actions back."""
@@ -122,6 +125,7 @@ class ActionKind:
     done: str  # what the log says was done: "warning retired"
     group: tuple[str, ...]  # only the latest action of one of these kinds on a subject can be taken back
     stands: str  # SQL on a row of ``action``: whether what the action did is still there
+    of_actor: bool = False  # whether its subject is an actor, and not the id of something
 
 
 @dataclass(frozen=True)

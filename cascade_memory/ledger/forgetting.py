@@ -15,11 +15,12 @@ from cascade_memory.ledger import action_log, cases, episode_states, numbering, 
 from cascade_memory.ledger.coming_back import as_prepared, coming_back, take_back, take_back_verdicts
 from cascade_memory.ledger.compaction import offering, take_out
 from cascade_memory.ledger.database import Connection, Database
-from cascade_memory.ledger.events import OBSERVERS
+from cascade_memory.ledger.events import HEARING
 from cascade_memory.ledger.naming import Named, Naming, by_episode, by_ids, by_source, by_where
 from cascade_memory.ledger.others_episodes import forget_outcomes
 from cascade_memory.ledger.recalls import count_use, shown_to
 from cascade_memory.ledger.rows import KEYS, executed_for, fetched_for, note
+from cascade_memory.ledger.schema import ACTIONS
 from cascade_memory.ledger.undoing import Undoing
 from cascade_memory.ledger.verifications import reconsider, verified_by
 
@@ -120,7 +121,7 @@ def forget_episode(connection: Connection, episode: int, gone: dict[str, int]) -
         room.uncount(connection, () if current[1] == "capped" else shown, current[0])
     connection.execute("UPDATE cases SET episode = NULL WHERE episode = ?", (episode,))
     _add(gone, owned.count_with(connection, "episode", episode))
-    for one in OBSERVERS:
+    for one in HEARING:
         one.on_episode_gone(connection, episode)
     owned.delete_with(connection, "episode", [episode])
     gone["episodes"] += episode_states.delete(connection, episode)
@@ -249,7 +250,7 @@ class SQLForgetting:
 
     def names(self, namespace: int, actor: str | None = None) -> int:
         """Count the audit log entries of a namespace that name this actor (None: any actor). Forgetting keeps such entries."""
-        of_actor = "kind IN ('quarantine', 'release')"  # their subject is one
+        of_actor = f"kind IN ({', '.join(repr(kind.name) for kind in ACTIONS.values() if kind.of_actor) or 'NULL'})"
         named, values = f"(actor IS NOT NULL OR ({of_actor} AND subject IS NOT NULL))", ()
         if actor is not None:
             named, values = f"(actor = ? OR ({of_actor} AND subject = ?))", (actor, actor)

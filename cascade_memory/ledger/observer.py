@@ -83,6 +83,9 @@ class Observer:
     ) -> None:
         """Check and store those fields of an imported record; its own row is stored already, in the table ``owner``."""
 
+    def on_import_ended(self, tx: Connection, namespace: int, *, of_audit: bool) -> None:
+        """React to an import that has stored something in a namespace; ``of_audit``: entries of the audit log, too."""
+
     def cured(self, tx: Connection, table: str, key: Any, vector: Callable[[str], bytes]) -> str | None:
         """Repair a faulty row of one of its tables, and say what was done; None if the row should be deleted.
 

@@ -10,7 +10,7 @@ from cascade_memory.domain.records import Settlement
 from cascade_memory.ledger import episode_states, owned, room
 from cascade_memory.ledger.coming_back import count_again
 from cascade_memory.ledger.database import Connection
-from cascade_memory.ledger.events import OBSERVERS
+from cascade_memory.ledger.events import HEARING
 from cascade_memory.ledger.observer import Standing
 from cascade_memory.ledger.recalls import count_use, shown_cases, shown_to
 from cascade_memory.ledger.reports import withdraw
@@ -68,7 +68,7 @@ def _as_replaced(connection: Connection, episode: int, at: float) -> bool:
     still = None if case is None else connection.execute(there, (case, case)).fetchone()
     kept = None if still is None else still[0]
     connection.execute("UPDATE outcome SET withdrawn_at = NULL, cases_key = ? WHERE key = ?", (kept, key))
-    for one in OBSERVERS:
+    for one in HEARING:
         one.on_settled(connection, Standing(episode, key))
     episode_states.settle_as_before(connection, episode, source)
     count_use(connection, shown_to(connection, episode), value, sign=1, unkept=unkept)

@@ -21,7 +21,7 @@ from cascade_memory.ledger.before_settling import UNSETTLED, Before, capped, rea
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.episodes import read_episode
-from cascade_memory.ledger.events import OBSERVERS
+from cascade_memory.ledger.events import HEARING
 from cascade_memory.ledger.filters import OUTCOMES, keep_fields
 from cascade_memory.ledger.observer import Standing
 from cascade_memory.ledger.recalls import count_use, recorded
@@ -125,7 +125,7 @@ def settled(connection: Connection, new: Settlement, *, forgotten: bool = False)
         _end_attempt(connection, episode, by_another=new.actor not in (None, asked_by[0]) or new.channel in REVISED)
     _tell(connection, new.namespace, case_key if is_new else None, outcome if taken is None else None)
     now = Standing(episode, outcome, new, keys, replaced, forgotten, watched=before.watched)
-    for one in OBSERVERS:
+    for one in HEARING:
         one.on_settled(connection, now)
     if new.action is not None:
         verdicts.conclude(connection, new, new.action, episode, outcome, current, case_id)

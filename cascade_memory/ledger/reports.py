@@ -7,7 +7,7 @@ from cascade_memory.domain.records import WITHDRAWN
 from cascade_memory.errors import QuotaExceeded
 from cascade_memory.ledger import episode_states
 from cascade_memory.ledger.database import Connection
-from cascade_memory.ledger.events import OBSERVERS
+from cascade_memory.ledger.events import HEARING
 from cascade_memory.ledger.observer import WhyWithdrawn
 from cascade_memory.ledger.recalls import count_use, keep_metadata, shown_to
 from cascade_memory.ledger.rows import note
@@ -43,7 +43,7 @@ def withdraw(
         connection.execute("DELETE FROM outcome_field WHERE outcome = ?", (outcome,))
     connection.execute("UPDATE recall SET agreement = NULL WHERE episode = ?", (episode,))
     count_use(connection, shown_to(connection, episode), value, sign=-1, unkept=unkept)
-    for one in OBSERVERS:
+    for one in HEARING:
         one.on_withdrawn(connection, outcome, episode, why)
     if case_key is not None:
         reconsider(connection, case_key)

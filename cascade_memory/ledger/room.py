@@ -10,7 +10,7 @@ from cascade_memory.domain.records import CASE_ADDED, RETOLD, UNHIDDEN
 from cascade_memory.domain.trust import LEVELS
 from cascade_memory.ledger import case_states, owned
 from cascade_memory.ledger.database import Connection
-from cascade_memory.ledger.events import OBSERVERS
+from cascade_memory.ledger.events import HEARING
 from cascade_memory.ledger.observer import WhyGone
 from cascade_memory.ledger.rows import KEYS, NOTE, executed_for, fetched_for, note, usable
 
@@ -73,7 +73,7 @@ def take_away(connection: Connection, keys: Sequence[int], kind: str | None, *, 
             AND NOT EXISTS (SELECT 1 FROM cases WHERE cases.solution = solution.id)""",
         sorted({row[2] for row in rows}),
     )
-    for one in OBSERVERS:
+    for one in HEARING:
         one.on_case_gone(connection, keys if why == "forgotten" else gone, why)
     if kind is not None:
         connection.executemany(NOTE, [(namespace, kind, key, case_id) for key, namespace, _, case_id in rows])
@@ -183,7 +183,7 @@ def remove_aside(connection: Connection, keys: Sequence[int]) -> list[tuple[int,
         there = [key for key, _ in gone]
         owned.delete_of_cases(connection, "expired", there)
         executed_for(connection, _REMOVE, there)
-        for one in OBSERVERS:
+        for one in HEARING:
             one.on_case_gone(connection, there, "lost")
     return gone
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import get_args
 
 from cascade_memory import capabilities
@@ -33,9 +33,11 @@ APPLICATION_ID = 0x43415343  # "CASC" in the file header: it distinguishes a led
 
 # The tables of capabilities: a ledger that was made without one of them gets it when it is opened.
 _DECLARED = capabilities.parts("tables")
-ADDED: tuple[Table, ...] = tuple(table for part in _DECLARED for table in part.TABLES)
+ADDED: tuple[Table, ...] = tuple(table for part in _DECLARED for table in getattr(part, "TABLES", ()))
 # The kinds of actions that they add to the audit log, by name.
 ACTIONS: dict[str, ActionKind] = {kind.name: kind for part in _DECLARED for kind in getattr(part, "ACTIONS", ())}
+# By which of their rules a case is held back: each returns SQL, of the SQL of a namespace and of an author.
+HOLDS: tuple[Callable[[str, str], str], ...] = tuple(part.holds for part in _DECLARED if hasattr(part, "holds"))
 _KEY = Column("key", INTEGER, whole(1), key=True, counts=True)
 _OF_NAMESPACE = Column("namespace", INTEGER, rules.NAMESPACE, of=("namespace",))
 _IN_NAMESPACE = Column("namespace", INTEGER, rules.NAMESPACE, of=("namespace",), refers="namespace(id)")
@@ -211,7 +213,13 @@ CASES = Table(
         ),
         Column("verified_run", REAL, check_moment, default=0, stays=True, about="by running time: decides whether it expires"),
         Column("pinned", INTEGER, whole(0, 1), default=0, about="1 if a person wants it to stay"),
-        Column("hidden", INTEGER, whole(0, 3), default=0, about="bits: a person hid it (1), its actor is in quarantine (2)"),
+        Column(
+            "hidden",
+            INTEGER,
+            whole(0, 3),
+            default=0,
+            about="bits: a person hid it (1), a capability holds it back (2)",
+        ),
         _actor("who made it first"),
         _CHANNEL,
         Column(

@@ -21,7 +21,7 @@ from cascade_memory.domain.trust import LEVELS
 from cascade_memory.domain.validation import check_id, check_namespace, check_word
 from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.ledger import action_log, numbering, rules, transfer_actions, transfer_nested
-from cascade_memory.ledger.case_states import BY_PERSON, QUARANTINED
+from cascade_memory.ledger.case_states import BY_PERSON, HELD
 from cascade_memory.ledger.cases import HEAD_CHARS, insert_addition, insert_rest, solution_id
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.events import OBSERVERS
@@ -30,7 +30,6 @@ from cascade_memory.ledger.room import displace
 from cascade_memory.ledger.rows import note, pack_floats, pack_ints, pack_metadata, pack_solution, unpack_ints
 from cascade_memory.ledger.running import now
 from cascade_memory.ledger.schema import ATTEMPT, CASES, EPISODE, OUTCOME, RECALL
-from cascade_memory.ledger.transfer_actions import Decisions
 from cascade_memory.ledger.transfer_nested import a_list, additions_of, as_bytes, as_text, checked_additions
 
 _CASE = CASES.travelling
@@ -86,7 +85,7 @@ def dump(connection: Connection) -> Iterator[dict[str, Any]]:
         yield {
             "kind": "case",
             **{name: value for name, value in row.items() if name != "key"},
-            "hidden": BY_PERSON if row["hidden"] == BY_PERSON | QUARANTINED else row["hidden"],  # as older versions know it
+            "hidden": BY_PERSON if row["hidden"] == BY_PERSON | HELD else row["hidden"],  # as older versions know it
             "solution": digests[row["solution"]],
             "namespace": names[row["namespace"]],
             "episode": episodes.get(row["episode"]),
@@ -161,14 +160,16 @@ def load(connection: Connection, records: Iterable[dict[str, Any]], dimension: i
             reason = f"the field {error} is missing" if isinstance(error, KeyError) else error
             raise InvalidInput(f"line {line} is not a valid record of an export: {reason}; nothing was imported") from error
     importer.check_complete()
-    importer.decisions.take_effect()
+    for namespace, of_audit in sorted(importer.namespaces.items()):
+        for one in OBSERVERS:
+            one.on_import_ended(connection, namespace, of_audit=of_audit)
     return inserted
 
 
 class _Importer:
     def __init__(self, connection: Connection, dimension: int, key: Callable[[Solution], str]) -> None:
         self._connection, self._dimension, self._agreeing = connection, dimension, key
-        self.decisions = Decisions(connection)
+        self.namespaces: dict[int, bool] = {}  # into which something was imported, and whether that was an audit entry
         self._new_episodes: dict[str, tuple[int, int]] = {}  # id -> (key, namespace)
         self._settled: set[str] = set()  # new episodes with the status settled
         self._judged: set[str] = set()  # new episodes with an outcome that was not withdrawn
@@ -189,7 +190,10 @@ class _Importer:
             "outcome": self._outcome,
             "action": self._action,
         }
-        return kinds[check_word(record["kind"], tuple(kinds), "kind")](record, namespace)
+        inserted = kinds[check_word(record["kind"], tuple(kinds), "kind")](record, namespace)
+        if inserted:
+            self.namespaces[namespace] = self.namespaces.get(namespace, False) or record["kind"] == "action"
+        return inserted
 
     def check_complete(self) -> None:
         """Raise if an episode is settled without an outcome, or has an outcome without being settled."""
@@ -288,7 +292,6 @@ class _Importer:
             insert_addition(self._connection, namespace, key, **one)
         transfer_nested.insert(self._connection, "cases", key, namespace, record)
         note(self._connection, namespace, CASE_ADDED, key)
-        self.decisions.note_author(namespace, record["actor"])
         return 1
 
     def _recall(self, record: dict[str, Any], namespace: int) -> int:
@@ -363,7 +366,6 @@ class _Importer:
     def _action(self, record: dict[str, Any], namespace: int) -> int:
         if self._is_known("action", record["id"]):
             return 0
-        self.decisions.expect_action(namespace)
         undoes = self._key("action", record["undoes"], namespace)
         action_log.append(self._connection, transfer_actions.row_of(record, namespace, undoes))
         self._heard("action", record["id"], namespace, record)

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cascade_memory.domain.validation import check_word
-from cascade_memory.ledger.case_states import decided_about, set_quarantined
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.schema import ACTION, ALL_COUNTED
 
@@ -41,32 +40,3 @@ def row_of(record: Mapping[str, Any], namespace: int, undoes: int | None) -> dic
     for name in record["counts"]:  # any other name would be somebody's text
         check_word(name, ALL_COUNTED, "the name of a count")
     return row
-
-
-class Decisions:
-    """Notes what was decided about actors before an import, and then moves cases into quarantine or out of it."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._before: dict[int, dict[str, bool]] = {}  # namespace -> what was decided before the import
-        self._authors: set[tuple[int, str]] = set()  # whose cases were imported
-
-    def expect_action(self, namespace: int) -> None:
-        """Note what was decided about actors in a namespace before the import; call this before each of its audit entries."""
-        if namespace not in self._before:
-            self._before[namespace] = decided_about(self._connection, namespace)
-
-    def note_author(self, namespace: int, actor: str | None) -> None:
-        """Note whose case was imported."""
-        if actor is not None:
-            self._authors.add((namespace, actor))
-
-    def take_effect(self) -> None:
-        """Apply the last decisions to the cases; processes that have the memory open read in the log what has changed."""
-        for namespace in sorted({*self._before, *(one for one, _ in self._authors)}):
-            after = decided_about(self._connection, namespace)
-            before = self._before.get(namespace, after)
-            for actor in sorted({*before, *after}):
-                news = before.get(actor) != after.get(actor)
-                if news or (namespace, actor) in self._authors:
-                    set_quarantined(self._connection, namespace, actor, quarantined=after.get(actor, False), tells=news)

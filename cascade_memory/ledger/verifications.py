@@ -14,7 +14,7 @@ from cascade_memory.domain.trust import LEVELS
 from cascade_memory.ledger import cases, room
 from cascade_memory.ledger.case_states import follow, trust_of
 from cascade_memory.ledger.database import Connection
-from cascade_memory.ledger.events import OBSERVERS
+from cascade_memory.ledger.events import HEARING
 from cascade_memory.ledger.filters import CASES, OUTCOMES, keep_fields, kept_fields
 from cascade_memory.ledger.recalls import shown_cases
 from cascade_memory.ledger.rows import note, pack_metadata, solution_of
@@ -143,7 +143,7 @@ def _show_as(connection: Connection, key: int, first: _First) -> None:
         # An addition without its own wording used the present one, which is about to be replaced.
         connection.execute("UPDATE addition SET solution = ? WHERE cases_key = ? AND solution IS NULL", (text, key))
         text = first.solution
-        for one in OBSERVERS:
+        for one in HEARING:
             one.on_case_gone(connection, [key], "worded differently")
     connection.execute(
         "UPDATE cases SET source = ?, episode = ?, created_at = ?, actor = ?, channel = ?, head = ? WHERE key = ?",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from cascade_memory.ledger import SQLiteLedger
 from cascade_memory.testing.ledger_actions import LedgerActionsContract
-from cascade_memory.testing.ledger_actors import LedgerActorsContract
 from cascade_memory.testing.ledger_cases import LedgerCasesContract, LedgerEpisodesContract
 from cascade_memory.testing.ledger_core import LedgerCoreContract
 from cascade_memory.testing.ledger_forgetting import LedgerExpiryContract, LedgerForgettingContract
@@ -38,7 +37,6 @@ class LedgerContract(
     LedgerProvenanceContract,
     LedgerEvictionContract,
     LedgerUndoContract,
-    LedgerActorsContract,
 ):
     """The tests of a ``Ledger``: subclass this class, return one from ``make``, and let pytest collect the subclass.
 

@@ -1,10 +1,11 @@
-"""The ledger in PostgreSQL does what every ledger must do, and keeps the rows of warnings as SQLite does."""
+"""The ledger in PostgreSQL does what every ledger must do, and keeps the rows of warnings and of actors as SQLite does."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
 import pytest
+from actors_contract import ActorsContract
 from warnings_contract import WarningsContract
 
 from cascade_memory.ledger.core import Ledger
@@ -36,4 +37,8 @@ class TestPostgresLedger(_InPostgres, LedgerContract):
 
 
 class TestWarningsInPostgres(_InPostgres, WarningsContract):
+    """The same suite as SQLite's."""
+
+
+class TestActorsInPostgres(_InPostgres, ActorsContract):
     """The same suite as SQLite's."""

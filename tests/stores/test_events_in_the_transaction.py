@@ -10,6 +10,7 @@ from inside import engine_of
 from warning_rows import rows_in
 
 from cascade_memory import CascadeMemory
+from cascade_memory.capabilities import CAPABILITIES
 from cascade_memory.capabilities.warnings.records import WarningDecision
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.ledger import cases, events, forgetting, others_episodes, outcomes, reports, room, verifications
@@ -48,7 +49,7 @@ class Listener(Observer):
 def listener(monkeypatch: pytest.MonkeyPatch) -> Listener:
     one = Listener()
     for module in _TELL:
-        monkeypatch.setattr(module, "OBSERVERS", (*events.OBSERVERS, one))
+        monkeypatch.setattr(module, "HEARING", (*events.HEARING, one))
     return one
 
 
@@ -57,8 +58,10 @@ def _inline() -> CascadeMemory:
 
 
 def test_the_order_in_which_they_hear_is_fixed():
-    assert [type(one).__name__ for one in events.OBSERVERS] == ["Warnings"]
-    assert all(module.OBSERVERS is events.OBSERVERS for module in _TELL)
+    names = [type(one).__module__.split(".")[2] for one in events.OBSERVERS]
+    assert names == [name for name in CAPABILITIES if name in names]
+    assert [type(one).__name__ for one in events.HEARING] == ["Warnings"]
+    assert all(module.HEARING is events.HEARING for module in _TELL)
 
 
 def test_what_happens_to_an_outcome_and_its_case_is_heard(listener: Listener):

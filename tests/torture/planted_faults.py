@@ -63,7 +63,7 @@ FAULTS = (
         "[: most]",
     ),
     Fault(
-        "bandit/source_records.py",
+        "capabilities/sources/source_records.py",
         "self._shown.note(author, 1.0 if author == heard.reporter else 1.0 / max(self.share(author), 0.02))",
         "pass",
     ),

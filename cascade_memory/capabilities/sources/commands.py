@@ -6,11 +6,11 @@ import argparse
 import dataclasses
 import math
 
+from cascade_memory.capabilities.sources.actor_standing import ActorStanding
 from cascade_memory.cli.groups import Commands, Run, actor, add_by
 from cascade_memory.cli.opening import existing
 from cascade_memory.cli.tables import print_done, print_json, print_record
 from cascade_memory.domain.display import by_whom, counted, moment, number
-from cascade_memory.domain.vigilance import ActorStanding
 
 _SHOWN = 50  # sources
 _NOTABLE = 0.1  # smaller log odds say nothing

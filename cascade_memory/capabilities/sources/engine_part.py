@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Protocol
 
 import numpy as np
 
+from cascade_memory.capabilities.sources.rows import ActorRows
+from cascade_memory.capabilities.sources.standings import Standings
 from cascade_memory.cycle.recall import Recalled
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.engine.namespace_state import NamespaceState
@@ -32,10 +33,14 @@ class Quarantines(Protocol):
 
 
 class Judging(EnginePart):
-    """Acts on the records of actors, which each namespace's ``standings`` keep."""
+    """Acts on the records of actors, which each namespace's ``Standings`` keep."""
 
     def __init__(self, engine: Quarantines) -> None:
-        self._engine = engine
+        self._engine, self.rows = engine, ActorRows(engine.parts.ledger.connections)
+
+    def screen(self, namespace_id: int, *, learns: bool) -> Standings:
+        """Return the standings of the actors of a namespace."""
+        return Standings(namespace_id, self.rows, self._engine.parts.vigilance, learns=learns)
 
     def mask(self, state: NamespaceState, found: Recalled, asker: str | None, episode_id: str | None) -> Masked | None:
         """Hold back cases of actors in quarantine and, in an episode, of actors whose record asks for it.
@@ -44,22 +49,25 @@ class Judging(EnginePart):
         """
         if not found.authors:
             return None
+        standings = standings_of(state)
         if episode_id is None:
-            bad = state.standings.quarantined
+            bad = standings.silenced
             held = np.array([author in bad for author in found.authors], bool)
         else:
-            held = state.standings.held(found.authors, found.candidates.groups, asker, episode_id)
-        return Masked(held, lambda place: state.standings.why(str(found.authors[place]))) if held.any() else None
+            held = standings.held(found.authors, found.candidates.groups, asker, episode_id)
+        return Masked(held, lambda place: standings.why(str(found.authors[place]))) if held.any() else None
 
-    def convicted(self, state: NamespaceState, actors: Collection[str]) -> None:
+    def screened(self, state: NamespaceState) -> None:
         """Quarantine the actors whose record has become bad beyond doubt, with an entry in the audit log.
 
         If a person has decided about an actor meanwhile, in any process, that decision stands.
         """
-        action = NewAction(kind="quarantine", note=RECORD)
-        for actor in actors:
-            self._engine.parts.ledger.actors.quarantine(state.namespace_id, actor, action, unless_decided=True)
-        self._engine.follow()
+        convicts = standings_of(state).convicts()
+        for actor in convicts:
+            action = NewAction(kind="quarantine", note=RECORD)
+            self.rows.quarantine(state.namespace_id, actor, action, unless_decided=True)
+        if convicts:
+            self._engine.follow()
 
     def alarms(self, namespace: str | None = None) -> tuple[str, ...]:
         """Name the actors that a person should look at; only loaded namespaces count."""
@@ -67,9 +75,15 @@ class Judging(EnginePart):
             on_one_line(f"{one.actor!r} in namespace {state.name!r}: {one.why}")
             for state in self._engine.loaded()
             if namespace in (None, state.name)
-            for one in state.standings.all()
+            for one in standings_of(state).all()
             if one.alarming
         )
+
+
+def standings_of(state: NamespaceState) -> Standings:
+    """Return the standings of the actors of a loaded namespace."""
+    assert isinstance(state.screen, Standings), "another capability says whose outcomes teach"
+    return state.screen
 
 
 PART = Judging

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from cascade_memory.capabilities.sources.actor_standing import ActorStanding
+from cascade_memory.capabilities.sources.engine_part import standings_of
+from cascade_memory.capabilities.sources.rows import ActorRows
 from cascade_memory.domain.actions import NewAction, check_known_actor
 from cascade_memory.domain.moments import Moment, moment_of
 from cascade_memory.domain.provenance import Wanted
-from cascade_memory.domain.vigilance import ActorStanding
 from cascade_memory.errors import InvalidInput
 from cascade_memory.insight.sources import Diff
 from cascade_memory.insight.sources import Sources as SourceRows
@@ -91,7 +93,7 @@ class Sources(Bound):
         [('ann', 'new', 'it has no record yet')]
         """
         engine, name = self._caught_up(), self._namespace
-        return engine.namespace_state(name).standings.all() if engine.namespace_id(name) else []
+        return standings_of(engine.namespace_state(name)).all() if engine.namespace_id(name) else []
 
     def quarantine(self, actor: str, *, note: str | None = None) -> int:
         """Show no case of an actor any more, and learn from no outcome that it reports; return how many cases that hides.
@@ -131,8 +133,8 @@ class Sources(Bound):
             raise InvalidInput("quarantine and release need the actor whose cases they concern")
         # A decision may come before the first task of a namespace: it must not be lost.
         namespace_id = engine.namespace_state(name).namespace_id
-        ledger = engine.parts.ledger.actors
-        decide = ledger.quarantine if kind == "quarantine" else ledger.release
+        rows = ActorRows(engine.parts.ledger.connections)
+        decide = rows.quarantine if kind == "quarantine" else rows.release
         moved = decide(namespace_id, whose, action)
         engine.learn_soon()
         return moved or 0

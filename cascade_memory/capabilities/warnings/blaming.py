@@ -66,7 +66,7 @@ def blame_of(
     if judgement.source not in TRUSTED_SOURCES:
         return None
     try:
-        if judgement.actor in engine.namespace_state(judgement.namespace).standings.quarantined:
+        if judgement.actor in engine.namespace_state(judgement.namespace).screen.silenced:
             return None
         near = _near(engine, judgement, episode)
         if corrected and isinstance(solution, Trajectory):  # a person says what would have been right
@@ -110,7 +110,7 @@ def _near(engine: Settles, judgement: Judgement, episode: Unsettled) -> list[Sol
     cases = [stored[key] for key in keys.tolist() if key in stored and _is_run(stored[key], judgement.episode_id)]
     authors = [None if case.source == "human" or case.pinned else case.actor for case in cases]
     if any(authors):
-        held = state.standings.held(authors, np.arange(len(cases)), judgement.actor, judgement.episode_id)
+        held = state.screen.held(authors, np.arange(len(cases)), judgement.actor, judgement.episode_id)
         cases = [case for case, is_held in zip(cases, held, strict=True) if not is_held]
     enough = min(LEVELS[judgement.source], LEVELS["host"])  # a person's verdict may be explained by what a host has added
     return [

@@ -13,7 +13,7 @@ from cascade_memory.capabilities.warnings.value import FLOOR
 from cascade_memory.domain.display import counted
 from cascade_memory.domain.failure_warning import FailureWarning, Tally
 from cascade_memory.domain.trust import level
-from cascade_memory.learning.standings import Standings
+from cascade_memory.learning.screen import Screen
 
 
 def described(
@@ -48,10 +48,10 @@ def described(
     )
 
 
-def held_from(standings: Standings, failures: Sequence[Failure], asker: str | None, episode_id: str) -> NDArray[np.bool_]:
+def held_from(screen: Screen, failures: Sequence[Failure], asker: str | None, episode_id: str) -> NDArray[np.bool_]:
     """Return, for each failure, whether it must not be shown in an episode.
 
-    As with cases, this depends on the actors whose run failed or who reported that; see ``learning.standings``.
+    As with cases, this depends on the actors whose run failed or who reported that; see ``learning.screen``.
     """
     number: dict[str, int] = {}
     groups = np.array([number.setdefault(one.blame.group, len(number)) for one in failures], np.int64)
@@ -59,7 +59,7 @@ def held_from(standings: Standings, failures: Sequence[Failure], asker: str | No
     for whose in ([one.actor for one in failures], [one.reporter for one in failures]):
         authors = [None if one.source == "human" else who for who, one in zip(whose, failures, strict=True)]
         if any(authors):
-            held |= standings.held(authors, groups, asker, episode_id)
+            held |= screen.held(authors, groups, asker, episode_id)
     return held
 
 

@@ -226,8 +226,8 @@ class WarningDesk(EnginePart):
         usable = [one for one in failures if one.trust >= request.min_trust and one.at >= since]
         if not names_somebody(usable):
             return usable
-        standings = self._engine.namespace_state(request.namespace).standings
-        held = held_from(standings, usable, request.asker, request.episode_id)
+        screen = self._engine.namespace_state(request.namespace).screen
+        held = held_from(screen, usable, request.asker, request.episode_id)
         return [one for one, is_held in zip(usable, held, strict=True) if not is_held]
 
     def _advice(
@@ -285,8 +285,8 @@ class WarningDesk(EnginePart):
         """Return those failures of one warning that may be shown to somebody; the others are held back from everybody."""
         if not failures or not names_somebody(failures):
             return list(failures)
-        standings = self._engine.namespace_state(namespace).standings
-        held = held_from(standings, failures, None, failures[-1].blame.group)
+        screen = self._engine.namespace_state(namespace).screen
+        held = held_from(screen, failures, None, failures[-1].blame.group)
         return [one for one, is_held in zip(failures, held, strict=True) if not is_held]
 
     # -- where learning happens --------------------------------------------------------------------------------------

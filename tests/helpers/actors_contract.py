@@ -1,4 +1,4 @@
-"""What ``actors`` of every ledger must do: who made what, who reported it, and whose cases are in quarantine."""
+"""What the rows of actors must do in each database: who made what, who reported it, and whose cases are in quarantine."""
 
 from __future__ import annotations
 
@@ -7,22 +7,28 @@ from typing import Any
 
 import numpy as np
 
+from cascade_memory.capabilities.sources.rows import ActorRows
 from cascade_memory.domain import NewAction
 from cascade_memory.ledger import Ledger
 from cascade_memory.testing.ledger_material import LedgerMaterial
 
 
-class LedgerActorsContract(LedgerMaterial):
+def rows_in(ledger: Ledger) -> ActorRows:
+    """Return the rows of a ledger."""
+    return ActorRows(ledger.connections)
+
+
+class ActorsContract(LedgerMaterial):
     """Tests that authors and reporters can be read, and that every process learns of a quarantine."""
 
     def _decide(self, ledger: Ledger, kind: str, actor: str) -> int | None:
-        decide = ledger.actors.quarantine if kind == "quarantine" else ledger.actors.release
+        decide = rows_in(ledger).quarantine if kind == "quarantine" else rows_in(ledger).release
         return decide(1, actor, NewAction(kind=kind, actor="ann"))
 
     def test_authors_are_known_but_for_cases_of_persons(self) -> None:
         """``authors`` leaves out cases that a person added or pinned, since no actor's record affects them."""
         ledger = self._ledger()
-        assert not ledger.actors.any(1)
+        assert not rows_in(ledger).any(1)
         ids = ledger.cases.add(
             [
                 self._case(query="a", actor="bob"),
@@ -33,9 +39,9 @@ class LedgerActorsContract(LedgerMaterial):
         )
         ledger.actions.flag(1, ids[2], NewAction(kind="pin"))
         keys = self._keys(ledger)
-        assert ledger.actors.any(1)
-        assert not ledger.actors.any(2)
-        assert ledger.actors.authors(keys) == {keys[0]: "bob"}
+        assert rows_in(ledger).any(1)
+        assert not rows_in(ledger).any(2)
+        assert rows_in(ledger).authors(keys) == {keys[0]: "bob"}
         found = ledger.candidates(np.array(keys, np.int64))
         assert [found[key][4] for key in keys] == ["bob", None, None, None]
 
@@ -49,12 +55,12 @@ class LedgerActorsContract(LedgerMaterial):
             ledger.settle(self._settlement(f"e{number}", 1.0, case, **options))
         ledger.cases.add([self._case(query="by hand", actor="sue"), self._case(query="nobody's")])
         keys = self._keys(ledger)
-        known = ledger.actors.authors(keys)
+        known = rows_in(ledger).authors(keys)
         assert known == {keys[0]: "bob", keys[1]: "joe", keys[3]: "sue"}
         ledger.cases.evict(keys[1:], aside=10)
-        assert ledger.actors.authors(keys) == known
+        assert rows_in(ledger).authors(keys) == known
         ledger.cases.evict(keys[:1])
-        assert ledger.actors.authors(keys) == known
+        assert rows_in(ledger).authors(keys) == known
 
     def test_testimonies_are_the_outcomes_that_are_learned_from(self) -> None:
         """``testimonies`` returns the newest outcomes that are learned from, oldest first; it names no person as reporter."""
@@ -66,24 +72,24 @@ class LedgerActorsContract(LedgerMaterial):
             ledger.record(self._recall(f"e{number}", candidates=(key,), actor="joe"))
             ledger.settle(self._settlement(f"e{number}", 0.5, **options))
         outcomes = self._outcomes(ledger)
-        found = ledger.actors.testimonies(1, 10)
+        found = rows_in(ledger).testimonies(1, 10)
         assert [(one.outcome, one.reporter, one.reward, one.shown) for one in found] == [
             (outcomes[0], "eve", 0.5, True),
             (outcomes[1], None, 0.5, True),
             (outcomes[3], "joe", 0.5, True),
         ]
         assert all(one.cases.tolist() == [key] and one.chosen.tolist() == [0] and one.predicted == 1.0 for one in found)
-        assert [one.outcome for one in ledger.actors.testimonies(1, 1)] == [outcomes[3]]
-        assert [one.outcome for one in ledger.actors.testimonies(1, 10, until=outcomes[1])] == outcomes[:2]
-        assert [one.outcome for one in ledger.actors.testimony(outcomes[1])] == [outcomes[1]]
-        assert ledger.actors.testimony(outcomes[2]) == ledger.actors.testimonies(2, 10) == []
+        assert [one.outcome for one in rows_in(ledger).testimonies(1, 1)] == [outcomes[3]]
+        assert [one.outcome for one in rows_in(ledger).testimonies(1, 10, until=outcomes[1])] == outcomes[:2]
+        assert [one.outcome for one in rows_in(ledger).testimony(outcomes[1])] == [outcomes[1]]
+        assert rows_in(ledger).testimony(outcomes[2]) == rows_in(ledger).testimonies(2, 10) == []
 
     def test_without_candidates_nothing_was_expected(self) -> None:
         """The outcome of an episode without candidates has its reporter, but no predicted reward."""
         ledger = self._ledger()
         ledger.record(self._recall("e", actor="joe"))
         ledger.settle(self._settlement("e", 1.0))
-        (one,) = ledger.actors.testimonies(1, 10)
+        (one,) = rows_in(ledger).testimonies(1, 10)
         assert (one.reporter, one.shown, len(one.cases), math.isnan(one.predicted)) == ("joe", False, 0, True)
 
     def test_a_quarantine_hides_cases_and_a_release_shows_them(self) -> None:
@@ -102,11 +108,11 @@ class LedgerActorsContract(LedgerMaterial):
         assert ledger.cases.by_key([first])[first].hidden
         assert self._decide(ledger, "quarantine", "eve") == 0
         assert ledger.tail(before)[-1].hides_case
-        assert dict(ledger.actors.decided(1)) == {"bob": True, "eve": True}
-        assert dict(ledger.actors.decided(2)) == {}
+        assert dict(rows_in(ledger).decided(1)) == {"bob": True, "eve": True}
+        assert dict(rows_in(ledger).decided(2)) == {}
         assert self._decide(ledger, "release", "bob") == 1
         assert self._keys(ledger) == [first, second]
-        assert dict(ledger.actors.decided(1)) == {"bob": False, "eve": True}
+        assert dict(rows_in(ledger).decided(1)) == {"bob": False, "eve": True}
         entries = [entry for _, entry in ledger.actions.page(1, 10)]
         assert [(one.action, one.subject, one.actor, one.can_undo) for one in entries] == [
             ("quarantine", "bob", "ann", False),
@@ -123,7 +129,7 @@ class LedgerActorsContract(LedgerMaterial):
         ((_, entry),) = ledger.actions.page(1, 10)
         ledger.actions.undo(1, NewAction(kind="undo", takes_back=ledger.actions.taken(1, entry.id)))
         assert self._keys(ledger) == [key]
-        assert dict(ledger.actors.decided(1)) == {"bob": False}
+        assert dict(rows_in(ledger).decided(1)) == {"bob": False}
 
     def test_a_new_case_of_who_is_in_quarantine_is_kept_and_not_shown(self) -> None:
         """A new case of an actor in quarantine is stored, but hidden until the release.
@@ -169,13 +175,13 @@ class LedgerActorsContract(LedgerMaterial):
         bob, joe = self._keys(ledger)
         self._decide(ledger, "release", "bob")
         by_record = NewAction(kind="quarantine", note="its record")
-        assert ledger.actors.quarantine(1, "bob", by_record, unless_decided=True) is None
-        assert ledger.actors.quarantine(1, "joe", by_record, unless_decided=True) == 1
+        assert rows_in(ledger).quarantine(1, "bob", by_record, unless_decided=True) is None
+        assert rows_in(ledger).quarantine(1, "joe", by_record, unless_decided=True) == 1
         assert self._keys(ledger) == [bob]
         self._decide(ledger, "release", "joe")
-        assert ledger.actors.quarantine(1, "joe", by_record, unless_decided=True) is None
+        assert rows_in(ledger).quarantine(1, "joe", by_record, unless_decided=True) is None
         assert self._keys(ledger) == [bob, joe]
-        assert dict(ledger.actors.decided(1)) == {"bob": False, "joe": False}
+        assert dict(rows_in(ledger).decided(1)) == {"bob": False, "joe": False}
 
     def test_a_person_and_a_quarantine_hide_a_case_each_for_itself(self) -> None:
         """A case that a person and a quarantine hide is shown again when both have ended, in either order.

@@ -9,11 +9,13 @@ import pytest
 from inside import engine_of
 
 from cascade_memory import CascadeMemory, Retention, Trust
+from cascade_memory.capabilities.sources.engine_part import standings_of
+from cascade_memory.capabilities.sources.rows import ActorRows
+from cascade_memory.capabilities.sources.standings import Standings
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.vigilance import OFF, Vigilance
 from cascade_memory.errors import InvalidInput, UndoRefused
-from cascade_memory.learning.standings import Standings
 from cascade_memory.memory.memory import Memory
 
 THINGS = ("mug", "plate", "bowl", "spoon", "fork", "pan", "lid", "jar")
@@ -126,7 +128,7 @@ def test_an_outcome_that_was_read_when_the_namespace_was_opened_counts_once(memo
     live(memory, 60)
     parts = engine_of(memory).parts
     last = parts.ledger.lessons.last_outcome()
-    opened = Standings(1, parts.ledger, parts.vigilance, learns=True)
+    opened = Standings(1, ActorRows(parts.ledger.connections), parts.vigilance, learns=True)
     silent = opened.rebuild(last)
     before = opened.all()
     assert [one.actor for one in before if one.reports]
@@ -268,13 +270,14 @@ def test_a_pinned_case_is_shown_whoever_made_it(memory: Memory):
 @pytest.mark.long
 def test_what_a_person_decides_at_that_moment_in_another_process_stands(memory: Memory, monkeypatch: pytest.MonkeyPatch):
     memory.recall("cool the mug")
-    engine, standings = engine_of(memory), engine_of(memory).namespace_state("default").standings
+    engine = engine_of(memory)
+    standings = standings_of(engine.namespace_state("default"))
     convicts, released = standings.convicts, list[str]()
 
     def while_ann_decides() -> list[str]:
         found = convicts()
         for actor in found:
-            engine.parts.ledger.actors.release(1, actor, NewAction(kind="release", actor="ann"))
+            ActorRows(engine.parts.ledger.connections).release(1, actor, NewAction(kind="release", actor="ann"))
         released.extend(found)
         return found
 
@@ -341,7 +344,7 @@ def test_a_decision_before_any_case_has_an_author_survives_and_costs_no_learning
         memory.add("heat some egg", "microwave it")
         memory.acting(actor="ann").sources.quarantine("eve")
         memory.reward(memory.recall("heat some egg").episode_id, 1.0)
-        assert not engine_of(memory).namespace_state("default").standings.rebuild_due
+        assert not standings_of(engine_of(memory).namespace_state("default")).rebuild_due
     with CascadeMemory(tmp_path, embedder="hashing", learn="inline") as memory:
         memory.acting(actor="eve").reward(memory.acting(actor="eve").recall("cool a mug").episode_id, 1.0, solution="made up")
         assert "made up" not in [case.solution for case in memory.acting(actor="bob").recall("cool a mug").cases]

@@ -9,28 +9,26 @@ import hashlib
 import itertools
 import threading
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.bandit.heard import TRUSTED, Heard
-from cascade_memory.bandit.source_records import SourceRecords
+from cascade_memory.capabilities.sources.actor_standing import WHY, ActorStanding, Standing
+from cascade_memory.capabilities.sources.heard import TRUSTED, Heard
+from cascade_memory.capabilities.sources.rows import ActorRows, Testimony
+from cascade_memory.capabilities.sources.source_records import SourceRecords
 from cascade_memory.cycle.learn import WINDOW
-from cascade_memory.domain.records import Testimony
-from cascade_memory.domain.vigilance import WHY, ActorStanding, Standing, Vigilance
-
-if TYPE_CHECKING:
-    from cascade_memory.ledger.core import Ledger
+from cascade_memory.domain.vigilance import Vigilance
+from cascade_memory.learning.screen import Screen
 
 _RELEARN_EVERY = 16  # outcomes: so long what a liar taught may stay, so that many liars do not mean learning all the time
 
 
-class Standings:
+class Standings(Screen):
     """Follows the outcomes of one namespace. Until a case with an author is seen, it does nothing."""
 
-    def __init__(self, namespace_id: int, ledger: Ledger, vigilance: Vigilance, *, learns: bool) -> None:
-        self._namespace_id, self._ledger, self._vigilance, self._learns = namespace_id, ledger, vigilance, learns
+    def __init__(self, namespace_id: int, rows: ActorRows, vigilance: Vigilance, *, learns: bool) -> None:
+        self._namespace_id, self._rows, self._vigilance, self._learns = namespace_id, rows, vigilance, learns
         self._numbers: dict[str, int] = {}
         self._next = itertools.count()
         self._records = self._no_records(frozenset())
@@ -41,7 +39,7 @@ class Standings:
         self._since = 0  # outcomes since the last rebuild
         self._until = 0  # the last outcome in the last rebuild
         self._silent: set[int] = set()  # the recalls in it whose outcomes must not teach
-        self.active = bool(vigilance) and ledger.actors.any(namespace_id)
+        self.active = bool(vigilance) and rows.any(namespace_id)
         self.look_up()
 
     def _no_records(self, barred: frozenset[int], *, soon_many: bool = False) -> SourceRecords:
@@ -80,7 +78,7 @@ class Standings:
         return self._numbers[actor]
 
     @property
-    def quarantined(self) -> frozenset[str]:
+    def silenced(self) -> frozenset[str]:
         """The actors whose cases are in quarantine."""
         if not self._decided:
             return frozenset()
@@ -97,7 +95,7 @@ class Standings:
 
     def look_up(self) -> None:
         """Read what was decided about actors: by a person, or because a record was bad beyond doubt."""
-        decided = dict(self._ledger.actors.decided(self._namespace_id))
+        decided = dict(self._rows.decided(self._namespace_id))
         with self._changing:
             if decided != self._decided:
                 self._decided, self.rebuild_due = decided, self._learns
@@ -105,7 +103,7 @@ class Standings:
 
     def teaches(self, outcome: int) -> tuple[bool, list[int]]:
         """Take a new outcome into account; return whether it may teach, and the keys of its recalls."""
-        told = self._ledger.actors.testimony(outcome)
+        told = self._rows.testimony(outcome)
         recalls = [one.recall for one in told]
         if outcome <= self._until:  # another process wrote it down while this namespace was being opened
             return self._silent.isdisjoint(recalls), recalls
@@ -135,7 +133,7 @@ class Standings:
         The outcomes are read twice: the second time, the liars found in the first pass are known from the start. Actors that
         occur in none of these outcomes are dropped, since all that they wrote may have been forgotten.
         """
-        heard = self._all_heard(self._ledger.actors.testimonies(self._namespace_id, WINDOW, until=until))
+        heard = self._all_heard(self._rows.testimonies(self._namespace_id, WINDOW, until=until))
         with self._changing:
             barred: frozenset[int] = frozenset()
             silent: set[int] = set()
@@ -154,7 +152,7 @@ class Standings:
     def _all_heard(self, told: Iterable[Testimony]) -> list[Heard]:
         told = list(told)
         keys = sorted({key for one in told for key in one.cases.tolist()})
-        authors = self._ledger.actors.authors(keys)
+        authors = self._rows.authors(keys)
         with self._changing:
             number = {key: self._number(author) for key, author in authors.items()}
             return [

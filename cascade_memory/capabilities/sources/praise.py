@@ -6,8 +6,8 @@ import math
 from collections import deque
 from collections.abc import Callable
 
-from cascade_memory.bandit.heard import TRUSTED, Counted, Heard
-from cascade_memory.bandit.turns import Turns
+from cascade_memory.capabilities.sources.heard import TRUSTED, Counted, Heard
+from cascade_memory.capabilities.sources.turns import Turns
 
 
 class Praise:

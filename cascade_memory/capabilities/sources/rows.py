@@ -1,15 +1,20 @@
-"""The part of the ledger that reads what is known of actors, and puts the cases of an actor into quarantine."""
+"""Reads in a ledger who made cases and who reported outcomes, and puts the cases of an actor into quarantine."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.capabilities.sources.transaction import decided_about
 from cascade_memory.domain.actions import NewAction
-from cascade_memory.domain.records import Column, Testimony
+from cascade_memory.domain.records import Column
 from cascade_memory.ledger import action_log
-from cascade_memory.ledger.case_states import AUTHOR, decided_about, set_quarantined
+from cascade_memory.ledger.case_states import AUTHOR, set_held
 from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.database import Database
 from cascade_memory.ledger.rows import KEYS, fetched_for, unpack_floats, unpack_ints, usable
@@ -27,8 +32,27 @@ _OUTCOMES = f"""SELECT outcome.cases_key, outcome.at, outcome.source, coalesce(e
 _ADDITIONS = f"SELECT cases_key, at, source, actor FROM addition WHERE cases_key IN ({KEYS}) ORDER BY at, key"
 
 
-class SQLActors:
-    """Reads who made cases and who reported outcomes, and puts the cases of an actor into quarantine."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Testimony:
+    """An outcome, read as what its reporter says about the cases that one recall found.
+
+    ``reporter`` is the actor who reported it; None stands for a person, or for the host itself. ``recall`` is the recall's key.
+    ``predicted`` is the success that was expected of the shown cases, nan if none were shown.
+    """
+
+    outcome: int
+    recall: int
+    reporter: str | None
+    reward: float
+    predicted: float
+    cases: NDArray[np.int64]
+    chosen: NDArray[np.int64]
+    shown: bool
+    agreement: NDArray[np.floating[Any]] | None
+
+
+class ActorRows:
+    """What a ledger says about actors, and the decisions about them."""
 
     def __init__(self, connections: Database) -> None:
         self._connections = connections
@@ -101,7 +125,7 @@ class SQLActors:
             before = decided_about(connection, namespace).get(actor)
             if unless_decided and before is not None:  # a person may have been faster, in another process
                 return None
-            moved = set_quarantined(connection, namespace, actor, quarantined=quarantined, tells=before is not quarantined)
+            moved = set_held(connection, namespace, actor, held=quarantined, tells=before is not quarantined)
             if not moved and before is quarantined:
                 return None
             action_log.write(connection, namespace, action, subject=actor)
