@@ -33,7 +33,7 @@ class SolutionClusters:
         self.several: dict[int, tuple[Vectors, int]] = {}  # solution -> (sum of vectors, number of cases)
         self._dimension = dimension
         self._scatter: NDArray[np.float64] | None = None  # 1.2 MB at 384 dimensions, which a small namespace does not need
-        self.deviations: list[NDArray[np.float64]] = []  # those that are not in the covariance yet
+        self.deviations: list[Vectors] = []  # those that are not in the covariance yet
         self._count = 0  # of deviations in the covariance
         self._retained = 0
         self._whitening: Vectors | None = None
@@ -66,7 +66,7 @@ class SolutionClusters:
             self.single[group] = key
         else:
             total, n = known
-            self.deviations.append((vector - total / n) * np.sqrt(n / (n + 1.0)))
+            self.deviations.append((vector - total / n) * np.float32(np.sqrt(n / (n + 1.0))))
             self.several[group] = (total + vector, n + 1)
         if self._retained % _REFRESH_EVERY == 0 and self.deviations:
             rows = np.stack(self.deviations)
