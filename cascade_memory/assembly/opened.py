@@ -58,7 +58,7 @@ def acquire(path: str | os.PathLike[str] | None, settings: Settings, holder: obj
 def _lock_of(key: str) -> threading.RLock:
     """Return the lock of a place. Whoever opens or closes one place, however long it takes, delays nobody at another place."""
     with _asking:
-        return _locks.setdefault(key, threading.RLock())  # it is gone when the last thread that holds it or waits for it is
+        return _locks.setdefault(key, threading.RLock())  # it disappears as soon as no thread holds it or waits for it
 
 
 def _opened(key: str, place: Place, settings: Settings) -> _Opened:
@@ -113,8 +113,10 @@ def _is_lost(engine: Engine) -> bool:
 
 
 def _close(key: str) -> None:
-    _open[key].engine.close()
-    del _open[key]  # only now: if closing is interrupted, whoever closes or opens the place next goes on with it
+    known = _open[key]
+    known.engine.close()
+    if _open.get(key) is known:  # a signal handler may have closed it, and opened it anew, meanwhile
+        del _open[key]  # only now: if closing is interrupted, whoever closes or opens the place next goes on with it
 
 
 @atexit.register

@@ -45,10 +45,12 @@ def product(a: Floats, b: Floats) -> Floats:
     True
     """
     (m, k), n = a.shape, b.shape[1]
-    if m * k * n <= _MATRIX_TILE:
+    if m * k * n <= (_VECTOR_TILE if m == 1 else _MATRIX_TILE):
         return a @ b
-    high = math.ceil(m / math.ceil(m / _ROWS))  # so that few rows are added
+    high = max(2, math.ceil(m / math.ceil(m / _ROWS)))  # few rows are added; with one row, each tile would be a vector
     columns = max(1, _MATRIX_TILE // (high * k))
+    while n % columns == 1 and columns > 1:  # so would the last tile, with one column
+        columns -= 1
     padded = -m % high
     rows = np.vstack([a, np.zeros((padded, k), a.dtype)]) if padded else np.ascontiguousarray(a)
     tiles = rows.reshape(-1, high, k)

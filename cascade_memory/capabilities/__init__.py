@@ -5,8 +5,8 @@ Each folder contains the modules that it needs from this list:
 - ``tables``: ``TABLES``, the tables that the capability adds to the ledger, ``ACTIONS``, the kinds of actions that it adds to
   the audit log, and ``holds``, which says in SQL whose cases are held back.
 - ``transaction``: ``OBSERVER``, whose methods the ledger calls inside a transaction: when an outcome counts or no longer
-  counts, when cases are gone or an episode is about to be deleted, to take an action back, to export and import, and to repair
-  rows.
+  counts, when cases are gone or an episode is about to be deleted, to take an action back, to export and import, when an import
+  is over, and to repair rows.
 - ``engine_part``: ``PART``, an ``EnginePart``: what the capability does in the engine. It follows the log, holds candidates
   back, stores rows with a recall, adds to what a judgement stores, and works where learning happens.
 - ``verbs``: the class behind ``memory.<name>``, a ``Capable`` (if it has tables) named like the folder: ``Notes`` in ``notes``.

@@ -66,7 +66,7 @@ class SolutionClusters:
             self.single[group] = key
         else:
             total, n = known
-            self.deviations.append((vector - total / n) * np.float32(np.sqrt(n / (n + 1.0))))
+            self.deviations.append(((vector - total / n) * np.sqrt(n / (n + 1.0))).astype(np.float32))
             self.several[group] = (total + vector, n + 1)
         if self._retained % _REFRESH_EVERY == 0 and self.deviations:
             rows = np.stack(self.deviations)

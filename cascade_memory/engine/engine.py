@@ -80,6 +80,7 @@ class Engine:
         self.ending: tuple[EnginePart, ...] = ()  # that add metadata to an episode when it ends, by ``ends``
         self.judges, self._learners = overriding(self.capable, "judged"), overriding(self.capable, "learn")
         self._screening = overriding(self.capable, "screen")
+        assert len(self._screening) <= 1, "two capabilities say whose outcomes teach"
         self._decider = Decider(parts, candidates, self.floor, overriding(self.capable, "mask"), self.note_failure)
         for part in filter(lambda one: one.follows, self.capable):
             self._follower.join_whole(part)
@@ -148,7 +149,7 @@ class Engine:
 
     def _loaded(self, namespace: str, namespace_id: int) -> NamespaceState:
         keep = self.learning != "off"
-        screens = (part.screen(namespace_id, learns=keep) for part in self._screening)
+        screens = (part.screen(namespace_id, learns=keep) for part in self._screening)  # of one part at most
         return NamespaceState(
             namespace,
             namespace_id,

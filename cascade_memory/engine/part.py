@@ -61,7 +61,7 @@ class EnginePart:
         """Read everything again, after the ledger was repaired."""
 
     def screen(self, namespace_id: int, *, learns: bool) -> Screen | None:
-        """Return what it knows of the actors of a namespace that is being loaded; the first capability's answer is used.
+        """Return what it knows of the actors of a namespace that is being loaded. One capability at most has this method.
 
         ``learns`` is False if this process learns from no outcome.
         """
@@ -120,7 +120,7 @@ class EnginePart:
         return {}
 
     def screened(self, state: NamespaceState) -> None:
-        """Act on what is now known of the actors of a namespace; called after it has learned, if its screen is active."""
+        """Act on what is now known of the actors of a namespace: after it has learned, if the part's screen is active."""
 
     def alarms(self, namespace: str | None = None) -> tuple[str, ...]:
         """Return sentences about what a person should look at, in a namespace or in all, for ``health()`` and ``report()``."""

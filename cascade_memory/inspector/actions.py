@@ -34,7 +34,7 @@ def _flag(view: View, action: str) -> str:
     case_id = view.filled("id")
     verbs[action](case_id)
     stays = action == "unhide" and memory.cases.get(case_id).hidden
-    return view.link("case", id=case_id, done="unhide-quarantined" if stays else action)
+    return view.link("case", id=case_id, done="unhide-held" if stays else action)
 
 
 def _forget(view: View, _: str) -> Rendered:
@@ -113,7 +113,7 @@ ACTS = {
             "hide": "This case is never shown from now on.",
             "unhide": "This case may be shown again.",
         },
-        quarantined="Nobody hides this case now, but its actor is in quarantine: release the actor, or pin the case.",
+        held="Nobody hides this case now, but its actor is in quarantine: release the actor, or pin the case.",
     ),
     "forget": Act(do=_forget, about="about"),
 }

@@ -28,8 +28,7 @@ AUTHOR = f"""CASE WHEN cases.source = 'human' OR cases.pinned = 1 OR cases.trust
 
 def _bit(namespace: str, author: str) -> str:
     """Return the SQL for the second bit; ``namespace`` and ``author`` are SQL, too: the columns that hold the two."""
-    held = " OR ".join(holds(namespace, author) for holds in HOLDS)
-    return f"CASE WHEN {held} THEN {HELD} ELSE 0 END" if held else "0"
+    return "0" if HOLDS is None else f"CASE WHEN {HOLDS(namespace, author)} THEN {HELD} ELSE 0 END"
 
 
 # Of a case that is about to be stored; the parameters are its namespace and its author.
@@ -66,7 +65,7 @@ def follow(connection: Connection, key: int) -> None:
 
 
 def set_held(connection: Connection, namespace: int, actor: str, *, held: bool, tells: bool = True) -> int:
-    """Hold an actor's cases back, or do so no longer, as ``schema.HOLDS`` says now; return how many that hides or shows.
+    """Hold an actor's cases back, or do so no longer; return how many that hides or shows. ``schema.HOLDS`` must agree.
 
     A line in the log of changes tells all processes about each of these cases. If there are none, a line is written only with
     ``tells``: what is known of the actor also applies to later cases.

@@ -56,6 +56,7 @@ _paused: list[tuple[Pausable, bool]] = []
 # Kept alive: garbage collection would close them at an arbitrary time.
 _inherited: list[tuple[str | None, list[sqlite3.Connection], bool]] = []
 _stuck: list[tuple[str | None, list[sqlite3.Connection]]] = []
+_letting_go = threading.RLock()  # held until the inherited connections are closed, by whichever thread opens a ledger first
 under_way = False  # True if a thread is about to fork: other threads then call ``give_way``
 
 
@@ -76,14 +77,15 @@ def let_go_of_inherited(path: str | None) -> None:
 
     Raise if the parent was using this ledger during the fork.
     """
-    while _inherited:
-        place, connections, quiet = _inherited.pop()
-        if not quiet:
-            _stuck.append((place, connections))
-            continue
-        for connection in connections:
-            with contextlib.suppress(sqlite3.Error):
-                connection.close()
+    with _letting_go:
+        while _inherited:
+            place, connections, quiet = _inherited.pop()
+            if not quiet:
+                _stuck.append((place, connections))
+                continue
+            for connection in connections:
+                with contextlib.suppress(sqlite3.Error):
+                    connection.close()
     if path is not None and any(place == path for place, _ in _stuck):
         raise MemoryForked(
             f"this process was forked while its parent was using {path} for more than {_PATIENCE:g} s without a pause, and "
@@ -133,6 +135,8 @@ def _resume_all() -> None:
 
 
 def _after_in_child() -> None:
+    global _letting_go  # noqa: PLW0603 - as above
+    _letting_go = threading.RLock()  # a thread of the parent may have held it
     for one, quiet in _paused:
         one.resume()
         _inherited.append((one.real_path(), one.all_connections(), quiet))

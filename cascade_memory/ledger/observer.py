@@ -3,7 +3,7 @@
 There are four events. The method for an event gets the transaction and keys, and may read and write rows. Rows that only have
 to be deleted with an episode, an outcome or a namespace need no event: their table declares this (``declaring``). Further
 methods take back actions of the capability, carry its rows through an export where ``nested=`` of the table does not suffice,
-and repair faulty ones.
+hear when an import is over, and repair faulty rows.
 """
 
 from __future__ import annotations

@@ -36,8 +36,8 @@ _DECLARED = capabilities.parts("tables")
 ADDED: tuple[Table, ...] = tuple(table for part in _DECLARED for table in getattr(part, "TABLES", ()))
 # The kinds of actions that they add to the audit log, by name.
 ACTIONS: dict[str, ActionKind] = {kind.name: kind for part in _DECLARED for kind in getattr(part, "ACTIONS", ())}
-# By which of their rules a case is held back: each returns SQL, of the SQL of a namespace and of an author.
-HOLDS: tuple[Callable[[str, str], str], ...] = tuple(part.holds for part in _DECLARED if hasattr(part, "holds"))
+# The rule by which one capability at most holds cases back: it takes the SQL of a namespace and of an author, and returns SQL.
+HOLDS: Callable[[str, str], str] | None = next((part.holds for part in _DECLARED if hasattr(part, "holds")), None)
 _KEY = Column("key", INTEGER, whole(1), key=True, counts=True)
 _OF_NAMESPACE = Column("namespace", INTEGER, rules.NAMESPACE, of=("namespace",))
 _IN_NAMESPACE = Column("namespace", INTEGER, rules.NAMESPACE, of=("namespace",), refers="namespace(id)")
@@ -318,7 +318,11 @@ ACTION = Table(
         Column("kind", TEXT, one_of(*KINDS, *ACTIONS), about="of domain.actions.KINDS or ACTIONS"),
         Column("actor", TEXT, rules.ACTOR, optional=True, about="who did it, as the caller said, or NULL"),
         Column(
-            "subject", TEXT, check_id, optional=True, about="the id of the case or episode, or NULL if there is more than one"
+            "subject",
+            TEXT,
+            check_id,
+            optional=True,
+            about="the id of a case or episode, or an actor; NULL: several",
         ),
         Column("counts", TEXT, rules.COUNTS, about="JSON: what was changed, as numbers by name"),
         Column("note", TEXT, rules.NOTE, optional=True, about="in the actor's words (deleted when the subject is forgotten)"),

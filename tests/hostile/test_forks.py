@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sqlite3
 import threading
 import time
 import warnings
@@ -20,6 +21,8 @@ from inside import engine_of
 from cascade_memory import CascadeMemory
 from cascade_memory.domain.calculating import calculating
 from cascade_memory.errors import MemoryForked
+from cascade_memory.ledger import forking
+from cascade_memory.ledger.connections import Connections
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 _SECONDS = 20.0
@@ -238,3 +241,47 @@ def test_a_writer_that_hangs_does_not_keep_a_fork_waiting_and_the_child_is_told(
     assert status == 7
     assert memory.add("q", "s")
     memory.close()
+
+
+def test_threads_of_a_child_may_open_several_folders_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """SQLite would lose its locks on a folder that is opened before all inherited connections to it are closed."""
+    folders = [tmp_path / str(number) for number in range(4)]
+    memories = [CascadeMemory(folder, embedder="hashing") for folder in folders]
+    for memory in memories:
+        memory.add("task", "solution")
+    databases = [engine_of(memory).parts.ledger.connections for memory in memories]
+    inherited = {one.real_path(): one.all_connections() for one in databases if isinstance(one, Connections)}
+    assert all(inherited.values())
+
+    def work(pipe: int) -> None:
+        let_go, early = forking.let_go_of_inherited, list[str]()
+
+        def watched(path: str | None) -> None:
+            let_go(path)
+            early.extend("early" for one in inherited.get(path, ()) if is_open(one))
+
+        monkeypatch.setattr(forking, "let_go_of_inherited", watched)
+        together, opened = threading.Barrier(len(folders)), list[CascadeMemory]()
+
+        def open_one(folder: Path) -> None:
+            together.wait()
+            opened.append(CascadeMemory(folder, embedder="hashing"))
+
+        threads = [threading.Thread(target=open_one, args=(folder,)) for folder in folders]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        say(pipe, f"{len(opened)} opened, {len(early)} too early")
+
+    for _ in range(3):
+        assert _ended(work) == ["4 opened, 0 too early"]
+    for memory in memories:
+        memory.close()
+
+
+def is_open(connection: sqlite3.Connection) -> bool:
+    try:
+        return connection.total_changes >= 0
+    except sqlite3.ProgrammingError:
+        return False

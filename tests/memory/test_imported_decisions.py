@@ -6,6 +6,7 @@ import io
 import json
 
 from decided import TASK, shown
+from inside import engine_of
 from warned import fail
 
 from cascade_memory import CascadeMemory
@@ -44,6 +45,21 @@ def test_an_imported_quarantine_or_release_takes_effect_in_a_memory_that_is_open
         other.data.import_(exported(ram), progress=False)
         assert len(shown(other)) == 2
         assert all(check.ok for check in other.data.examine())
+
+
+def test_an_imported_undo_of_the_only_decision_takes_effect_and_is_told_once(ram: CascadeMemory):
+    of_eve(ram)
+    ram.acting(actor="ann").sources.release("eve")
+    with CascadeMemory(embedder="hashing", learn="inline") as other:
+        other.data.import_(exported(ram), progress=False)
+        assert standing(other) == "released"
+        for number in range(20):
+            other.acting(actor="bob").sources.quarantine(f"guest {number}")
+        ram.acting(actor="ann").review.undo(next(entry.id for entry in ram.review.audit()))
+        before = engine_of(other).parts.ledger.head()
+        other.data.import_(exported(ram), progress=False)
+        assert standing(other) == "new"
+        assert len(engine_of(other).parts.ledger.tail(before)) == 1
 
 
 def test_an_imported_decision_is_known_before_the_actor_has_any_case_here(ram: CascadeMemory):

@@ -1,1 +1,1 @@
-"""Who wrote what is stored, what is known of them, and quarantine: the verbs and the command."""
+"""Who wrote what is stored, what is known of them, and quarantine: whose cases are shown, and whose outcomes teach."""

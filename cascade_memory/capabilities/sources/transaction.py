@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from cascade_memory.capabilities.sources.tables import DECISIONS, KINDS, QUARANTINED
 from cascade_memory.domain.actions import NewAction, Taken
+from cascade_memory.domain.records import UNHIDDEN
 from cascade_memory.ledger import Connection, Observer, action_log
 from cascade_memory.ledger.case_states import set_held
+from cascade_memory.ledger.rows import note
 
 _DECIDED = f"""SELECT action.subject, {QUARANTINED} FROM action
   WHERE action.namespace = ? AND action.subject IS NOT NULL AND {DECISIONS} ORDER BY action.key"""
@@ -28,9 +30,14 @@ class Decisions(Observer):
         set_held(tx, namespace, taken.subject, held=held)
 
     def on_import_ended(self, tx: Connection, namespace: int, *, of_audit: bool) -> None:
-        """Apply the last decisions to all cases; processes that have the memory open read in the log what has changed."""
+        """Apply the last decisions to all cases.
+
+        Processes that have the memory open read in the log which cases are hidden and shown, and that decisions were imported.
+        """
         for actor, held in sorted(decided_about(tx, namespace).items()):
-            set_held(tx, namespace, actor, held=held, tells=of_audit)
+            set_held(tx, namespace, actor, held=held, tells=False)
+        if of_audit:
+            note(tx, namespace, UNHIDDEN, 0)  # a decision that was taken back may be gone, and have hidden no case
 
 
 OBSERVER = Decisions()
