@@ -30,7 +30,17 @@ if os.access(_RAM, os.W_OK) and shutil.disk_usage(_RAM).free > 2 * 1024**3:
 # whoever imports it.
 collect_ignore = ["browser/check_inspector.py", "helpers"]
 
-_MEASURED = {"bandit", "cycle", "cross_encoder", "encoders", "memory", "sources", "warnings", "test_contracts.py", "test_replay.py"}
+_MEASURED = {
+    "bandit",
+    "cycle",
+    "cross_encoder",
+    "encoders",
+    "memory",
+    "sources",
+    "warnings",
+    "test_contracts.py",
+    "test_replay.py",
+}
 _LOCAL = {"127.0.0.1", "::1", "localhost"}
 
 
