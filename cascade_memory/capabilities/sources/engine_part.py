@@ -62,9 +62,8 @@ class Judging(EnginePart):
 
         If a person has decided about an actor meanwhile, in any process, that decision stands.
         """
-        convicts = standings_of(state).convicts()
+        convicts, action = standings_of(state).convicts(), NewAction(kind="quarantine", note=RECORD)
         for actor in convicts:
-            action = NewAction(kind="quarantine", note=RECORD)
             self.rows.quarantine(state.namespace_id, actor, action, unless_decided=True)
         if convicts:
             self._engine.follow()
