@@ -14,12 +14,11 @@ if TYPE_CHECKING:
     from cascade_memory.assembly.restore import restore
     from cascade_memory.domain.case import Case, with_tool_calls
     from cascade_memory.domain.episode import Episode
-    from cascade_memory.domain.failure_warning import Advice, FailureWarning
+    from cascade_memory.domain.failure_warning import Advice, FailureWarning, WarningOptions
     from cascade_memory.domain.recall import Recall, RecalledCase
     from cascade_memory.domain.tickets import Tickets
     from cascade_memory.domain.trajectory import Step, Trajectory
     from cascade_memory.domain.validation import clean_text
-    from cascade_memory.domain.warning_options import WarningOptions
     from cascade_memory.learning.ranker import Ranker
     from cascade_memory.memory.options import Ranking, Retention, Trust
 
@@ -62,7 +61,7 @@ _HOMES = {
     "Tickets": "domain.tickets",
     "Trajectory": "domain.trajectory",
     "Trust": "memory.options",
-    "WarningOptions": "domain.warning_options",
+    "WarningOptions": "domain.failure_warning",
     "clean_text": "domain.validation",
     "restore": "assembly.restore",
     "with_tool_calls": "domain.case",

@@ -20,7 +20,7 @@ from cascade_memory.encoders.one_feature import CosineEncoder, RecencyEncoder
 from cascade_memory.ledger import running
 from cascade_memory.ledger.core import Ledger
 from cascade_memory.ledger.sqlite import SQLiteLedger
-from cascade_memory.ports.pair_encoder import Candidates
+from cascade_memory.ports.encoders import Candidates
 from cascade_memory.stores.chroma import ChromaFolder
 from cascade_memory.stores.index import TieredIndex
 from cascade_memory.testing import (
@@ -36,7 +36,7 @@ from cascade_memory.testing import (
     SolutionMatcherContract,
     ledger_in_ram,
 )
-from cascade_memory.testing.pair_encoder import DIMENSION
+from cascade_memory.testing.encoders import DIMENSION
 
 
 class TestHashingEmbedder(EmbedderContract):

@@ -10,8 +10,8 @@ from cascade_memory.assembly.place import Place
 from cascade_memory.assembly.ranker_choice import resolve_ranker, resolve_shadow
 from cascade_memory.assembly.settings import Matcher, Settings
 from cascade_memory.bandit.similarity import SimilarityPolicy
-from cascade_memory.domain.quoting import quoted
-from cascade_memory.domain.vigilance import Vigilance
+from cascade_memory.domain.display import quoted
+from cascade_memory.domain.trust import Vigilance
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.encoders.matchers import ExactMatcher, FunctionMatcher
 from cascade_memory.engine.door import Door
@@ -22,7 +22,7 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.learning.ranker import Ranker
 from cascade_memory.ledger.core import Ledger
 from cascade_memory.ledger.sqlite import SQLiteLedger
-from cascade_memory.ports.solution_matcher import SolutionMatcher
+from cascade_memory.ports.encoders import SolutionMatcher
 from cascade_memory.snapshots import SnapshotStore
 from cascade_memory.stores.index import TieredIndex
 

@@ -11,7 +11,7 @@ import threading
 import time
 from pathlib import Path
 
-from cascade_memory.engine.mirroring import put
+from cascade_memory.engine.mirror_projection import put
 from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.stores.chroma import ChromaFolder
 

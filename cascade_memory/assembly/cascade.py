@@ -15,14 +15,14 @@ from cascade_memory.assembly import opened
 from cascade_memory.assembly.settings import Settings
 from cascade_memory.cycle.reuse import Template
 from cascade_memory.domain.actions import check_actor
-from cascade_memory.domain.warning_options import WarningOptions, check_warnings
+from cascade_memory.domain.failure_warning import WarningOptions, check_warnings
 from cascade_memory.lazy import load
 from cascade_memory.learning.ranker import Ranker
+from cascade_memory.memory.explaining import saying
 from cascade_memory.memory.memory import Memory
 from cascade_memory.memory.options import Ranking, Retention, Trust, check_group, suggesting
-from cascade_memory.memory.passed_wrongly import saying
 from cascade_memory.memory.verdict import RewardFn
-from cascade_memory.ports.embedder import Embedder
+from cascade_memory.ports.encoders import Embedder
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.domain.quoting import quoted
+from cascade_memory.domain.display import quoted
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.encoders.minilm import ChromaMiniLMEmbedder, MiniLMEmbedder, default_embedder
 from cascade_memory.engine.embedding import NothingToEmbedWith
 from cascade_memory.errors import EncoderMismatch, InvalidInput
-from cascade_memory.ports.embedder import Embedder
+from cascade_memory.ports.encoders import Embedder
 
 
 class StoredVectors:
@@ -40,7 +40,7 @@ def resolve_embedder(embedder: str | Embedder, stored: tuple[str, int] | None) -
     """
     if not isinstance(embedder, str):
         if not all(hasattr(embedder, name) for name in ("identity", "dimension", "embed")):
-            raise InvalidInput("embedder must have identity, dimension and embed(texts); see cascade_memory.ports.embedder")
+            raise InvalidInput("embedder must have identity, dimension and embed(texts); see cascade_memory.ports.encoders")
         return embedder
     if embedder == "auto":
         return default_embedder() if stored is None else _by_identity(stored[0])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.ports.case_mirror import CaseMirror
+from cascade_memory.ports.case_index import CaseMirror
 from cascade_memory.stores.chroma import unfinished
 from cascade_memory.stores.folder_files import remove
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from cascade_memory.assembly.folder import Folder
 from cascade_memory.assembly.settings import Settings
-from cascade_memory.domain.quoting import quoted
+from cascade_memory.domain.display import quoted
 from cascade_memory.domain.validation import check_path
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.parts import Parts

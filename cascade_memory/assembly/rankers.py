@@ -85,7 +85,7 @@ def cross_encoder(
 
     Args:
         model: A sequence classifier with one label: its folder, or its name on the Hugging Face hub.
-        bandit: The head: ``NeuralLinLogUCB``, or ``NeuralLinUCB`` or ``ThompsonSampling`` from ``bandit.rivals``. With
+        bandit: The head: ``NeuralLinLogUCB``, or ``NeuralLinUCB`` or ``ThompsonSampling`` from ``bandit``. With
             ``LinLogUCB`` or ``NeuralLogUCB``, the encoder is not trained: they learn from the pretrained reranker's features.
         schedule: When and how the encoder is trained.
         trained: False is the paper's NP-CBR: the pretrained reranker, unchanged; nothing is learned.

@@ -15,7 +15,7 @@ from cascade_memory.engine.embedding import embed_with, named
 from cascade_memory.errors import StoreError
 from cascade_memory.ledger.sqlite import SQLiteLedger
 from cascade_memory.memory.progress import progress_bar
-from cascade_memory.ports.embedder import Embedder
+from cascade_memory.ports.encoders import Embedder
 from cascade_memory.stores.folder_files import remove
 
 _BATCH = 64

@@ -6,16 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeAlias
 
+from cascade_memory.domain.failure_warning import WarningOptions
 from cascade_memory.domain.limits import Limits
+from cascade_memory.domain.trust import Vigilance
 from cascade_memory.domain.validation import check_word
-from cascade_memory.domain.vigilance import Vigilance
-from cascade_memory.domain.warning_options import WarningOptions
 from cascade_memory.engine.door import Redact, check_redact
 from cascade_memory.engine.engine import Learning
 from cascade_memory.errors import InvalidInput
 from cascade_memory.learning.ranker import Ranker
-from cascade_memory.ports.embedder import Embedder
-from cascade_memory.ports.solution_matcher import SolutionMatcher
+from cascade_memory.ports.encoders import Embedder, SolutionMatcher
 from cascade_memory.stores.chroma_server import parsed
 
 Matcher: TypeAlias = "SolutionMatcher | Callable[[Any, Any], float | bool | None] | None"

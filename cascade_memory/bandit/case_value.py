@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.bandit.checked import USUAL, checked_array
-from cascade_memory.bandit.logistic import fit_logistic, sigmoid, softmax
+from cascade_memory.bandit.linear_models import fit_logistic, sigmoid, softmax
 from cascade_memory.bandit.right_to_show import BANDS, BY_HINDSIGHT, COMPARED, MOST, Account, how_many, noted, without_a_case
 from cascade_memory.ports.policy import Floats, Slate, State
 

@@ -14,8 +14,7 @@ from cascade_memory.bandit.case_value import CaseValue, contexts_of
 from cascade_memory.bandit.checked import USUAL, checked_array
 from cascade_memory.bandit.credit import Credit, credit_matched
 from cascade_memory.bandit.exploration import UpperConfidence
-from cascade_memory.bandit.logistic import softmax
-from cascade_memory.bandit.posterior import Posterior
+from cascade_memory.bandit.linear_models import Posterior, softmax
 from cascade_memory.bandit.ranking_head import RankingHead
 from cascade_memory.bandit.records import Records, Standing
 from cascade_memory.bandit.similarity import best_first

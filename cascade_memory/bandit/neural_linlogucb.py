@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from cascade_memory.bandit.checked import USUAL, checked_array, checked_precision
 from cascade_memory.bandit.credit import Credit, credit_matched
 from cascade_memory.bandit.exploration import UpperConfidence
-from cascade_memory.bandit.logistic import fit_logistic, sigmoid
-from cascade_memory.bandit.posterior import Cholesky, Posterior, ShermanMorrison
+from cascade_memory.bandit.linear_models import Cholesky, Posterior, ShermanMorrison, fit_logistic, sigmoid
 from cascade_memory.bandit.similarity import best_first, plain_choice
 from cascade_memory.bandit.window import Window, checked_pairs
 from cascade_memory.ports.policy import Choice, Feedback, Floats, Slate, State

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cascade_memory.bandit.checked import USUAL, checked_array, checked_precision
-from cascade_memory.bandit.logistic import sigmoid
-from cascade_memory.bandit.posterior import Posterior
+from cascade_memory.bandit.linear_models import Posterior, sigmoid
 from cascade_memory.ports.policy import Floats, State
 
 _NEVER = -1e9  # logit of the padding, where a recall has fewer candidates than the largest one

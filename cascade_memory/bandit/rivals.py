@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from cascade_memory.bandit.linear_models import Posterior
 from cascade_memory.bandit.neural_linlogucb import NeuralLinLogUCB
-from cascade_memory.bandit.posterior import Posterior
 from cascade_memory.ports.policy import Floats
 
 

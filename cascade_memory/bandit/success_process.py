@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.bandit.checked import USUAL, checked_array
-from cascade_memory.bandit.logistic import softmax
+from cascade_memory.bandit.linear_models import softmax
 from cascade_memory.bandit.products import inverse_cholesky, product, rows_times
 from cascade_memory.ports.policy import Floats, Slate, State
 

@@ -1,13 +1,19 @@
-"""The parser of command lines, and options that are numbers within limits. An error message is cut to fit on a screen."""
+"""The parser of command lines, options that are numbers within limits, and checks of files that a command writes at its end.
+
+An error message is cut to fit on a screen. That a file can be written is checked before a long command starts.
+"""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
-from cascade_memory.domain.validation import GREATEST
+from cascade_memory.domain.validation import GREATEST, check_path
+from cascade_memory.errors import InvalidInput
 from cascade_memory.visible import indented, shortened, visible
 
 _LONGEST = 2_000  # characters of a refusal
@@ -69,3 +75,39 @@ def positive(text: str) -> int:
     if not 1 <= number <= GREATEST:
         raise argparse.ArgumentTypeError(f"must be 1 or more, and at most {GREATEST:,}")
     return number
+
+
+def check_writable(file: str | Path, option: str, *, folder: bool = False) -> None:
+    """Refuse a file that cannot be written. An existing file is not changed, and no new file is left behind.
+
+    With ``folder``, the file's folder may be missing, since it will be made as well.
+    """
+    path = check_path(file, option)
+    there = path.exists()
+    missing = [one for one in path.parents if not one.exists()] if folder else []
+    try:
+        if missing:
+            path.parent.mkdir(parents=True)
+        path.open("ab").close()
+        if not there:
+            path.unlink()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InvalidInput(f"{option} {str(file)!r} cannot be written ({why}): name another file") from error
+    finally:
+        with contextlib.suppress(OSError):  # somebody may have put a file there meanwhile
+            for one in missing:
+                one.rmdir()
+
+
+def check_picture(file: str | Path, option: str) -> None:
+    """Refuse a picture that cannot be written, or whose format is unknown."""
+    check_writable(file, option)
+    try:
+        from matplotlib.backend_bases import FigureCanvasBase
+    except ImportError:  # without matplotlib there will be no picture; the command says so later
+        return
+    kinds = FigureCanvasBase.get_supported_filetypes()
+    suffix = Path(file).suffix.lstrip(".").lower()
+    if suffix and suffix not in kinds:
+        raise InvalidInput(f"{option} {str(file)!r}: the format must be one of {', '.join(sorted(kinds))}, not {suffix!r}")

@@ -1,13 +1,19 @@
-"""``cascade-memory bench``: measures whether a memory helps, and compares kinds of memory."""
+"""``cascade-memory bench``: measures whether a memory helps, and compares kinds of memory.
+
+``check-model`` finds out what a model and its server can do, before a benchmark asks them thousands of times.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
+from dataclasses import asdict
 from pathlib import Path
 
-from cascade_memory.cli import bench_check, bench_data, bench_outcomes, bench_report, bench_run, bench_tune, demo
+from cascade_memory.cli import bench_data, bench_outcomes, bench_report, bench_run, bench_tune, demo
 from cascade_memory.cli.arguments import share
+from cascade_memory.cli.bench_own import chat_of, json_object
 from cascade_memory.cli.groups import Commands
 from cascade_memory.cli.tables import print_json, print_table
 from cascade_memory.insight.planning import planned
@@ -20,7 +26,7 @@ def add(groups: Commands) -> None:
     bench = groups.group("bench", "measure on streams of tasks whether a memory helps")
     demo.add(bench)
     _add_plan(bench)
-    bench_check.add(bench)
+    _add_check(bench)
     bench_outcomes.add(bench)
     bench_data.add(bench)
     _add_games(bench)
@@ -94,3 +100,41 @@ def replay(options: argparse.Namespace) -> int:
     print_table(f"{options.policy} on the episodes of {options.path}", ["", ""], [list(row) for row in found.rows()])
     print(f"{found.verdict}.\n{ONE_STEP}")
     return 0
+
+
+def _add_check(bench: Commands) -> None:
+    """Add ``check-model``."""
+    check = bench.command("check-model", _check, "ask a model small questions, to see which tasks of a benchmark it can play")
+    check.add_argument("--model", required=True, metavar="NAME", help="the model's name on its server")
+    check.add_argument("--base-url", required=True, metavar="URL", help="address of an OpenAI-compatible server")
+    check.add_argument("--sampling", type=json_object, default={}, metavar="JSON", help="settings, as in bench run")
+    check.add_argument("--timeout", type=float, metavar="SECONDS", help="how long to wait for a reply (default: 120)")
+    about = "tokens of the longest prompt that is tried (default: 8192)"
+    check.add_argument("--longest", type=int, default=8_192, metavar="TOKENS", help=about)
+
+
+def _check(options: argparse.Namespace) -> int:
+    """Ask the model, and print a table; return 1 if something fails."""
+    from cascade_memory.evaluation.model.checking import check_model, summary
+
+    shown = sys.stderr.isatty() and not options.json
+
+    def tell(about: str) -> None:
+        if shown:
+            sys.stderr.write(f"\r\033[K{about} ...")
+            sys.stderr.flush()
+
+    chat = chat_of(options, options.sampling, retries=1)
+    try:
+        findings = list(check_model(chat, longest=options.longest, tell=tell))
+    finally:
+        chat.close()
+        if shown:
+            sys.stderr.write("\r\033[K")
+    if options.json:
+        print(json.dumps([asdict(one) for one in findings], ensure_ascii=False))
+    else:
+        rows = [(one.about, one.verdict, one.said) for one in findings]
+        print_table(f"{options.model} at {options.base_url}", ("ability", "", "what was found"), rows)
+        print(summary(findings))
+    return 1 if any(one.verdict == "fails" for one in findings) else 0

@@ -60,7 +60,7 @@ def is_bundled(folder: Path) -> bool:
 
 def convert(options: argparse.Namespace) -> int:
     """Make the file of a task from what the makers of its data publish."""
-    from cascade_memory.evaluation.conversion.all_converters import convert as converted
+    from cascade_memory.evaluation.conversion.converters import convert as converted
 
     made = converted(options.task, options.source, options.out, options.rows)
     if options.json:
@@ -107,7 +107,7 @@ def _print_details(entry: Entry, folder: Path) -> None:
 
 
 def _conversion(entry: Entry) -> dict[str, str]:
-    from cascade_memory.evaluation.conversion.all_converters import CONVERTERS, WITHOUT
+    from cascade_memory.evaluation.conversion.converters import CONVERTERS, WITHOUT
 
     one = CONVERTERS.get(entry.name)
     if one is None:

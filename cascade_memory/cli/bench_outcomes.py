@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cascade_memory.cli import bench_setup
+from cascade_memory.cli import bench_options
 from cascade_memory.cli.arguments import positive
 from cascade_memory.cli.bench_data import add_data, folder_or_bundled
 from cascade_memory.cli.bench_own import chat_of, check_tasks, json_object
@@ -48,7 +48,7 @@ def add(bench: Commands) -> None:
     about = "how many runs are played at once, and so how many prompts are answered at once (default 32)"
     played.add_argument("--together", type=positive, default=32, metavar="N", help=about)
     add_data(make)
-    bench_setup.add_options(make)
+    bench_options.add_setup(make)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         with Outcomes(options.out, chat, about={**about, **options.about}) as outcomes:
             solver = Model(chat=outcomes, thinks=not options.act_only, show=options.show)
-            setups = bench_setup.setups_of(options)
+            setups = bench_options.setups_of(options)
             ask_all(suite, data=data, solver=solver, setup=setups, together=options.together, tell=_tell(options))
             if sys.stderr.isatty() and not options.json:
                 sys.stderr.write("\r\033[K")

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from cascade_memory.cli import bench_search
+from cascade_memory.cli import bench_options
 from cascade_memory.cli.bench_data import folder_or_bundled
+from cascade_memory.cli.bench_options import setups_of
 from cascade_memory.cli.bench_report import print_success, report_if_possible
-from cascade_memory.cli.bench_setup import setups_of
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.names import GRADIENT, SHUFFLED, loaded_by_name
 
@@ -37,7 +37,7 @@ def add_options(run: argparse.ArgumentParser) -> None:
     )
     about = 'change the paper\'s settings of the training: \'{"learning_rate": 1e-5, "batch": 32, "kl": 0.1}\''
     local.add_argument("--training", type=json_object, default={}, metavar="JSON", help=about)
-    bench_search.add_options(run)
+    bench_options.add_search(run)
     own = run.add_argument_group("on a stream of your own")
     own.add_argument("--stream", type=Path, metavar="FILE", help='JSON lines, each with "task" and "label"')
     about = "judges a model's replies: exact (default), jaccard, or module:function; in deep search labels (default) or model"
@@ -70,7 +70,7 @@ def is_asked_for(options: argparse.Namespace) -> bool:
 
 def check(options: argparse.Namespace) -> None:
     """Refuse options that have no effect, or that exclude one another."""
-    bench_search.check(options)
+    bench_options.check_search(options)
     needs: dict[str, tuple[str, ...]] = dict.fromkeys(("base_url", "timeout"), ("model",))
     needs |= dict.fromkeys(("prices", "act_only"), ("model", "outcomes"))
     needs |= {
@@ -144,7 +144,7 @@ def _tasks(options: argparse.Namespace) -> list[str]:
     played = [
         name
         for name in SUITES[options.suite].tasks
-        if name in CATALOGUE and (CATALOGUE[name].make is not None or name == bench_search.TASK)
+        if name in CATALOGUE and (CATALOGUE[name].make is not None or name == bench_options.SEARCHED)
     ]
     folder = folder_or_bundled(options.data)
     names = options.tasks or [name for name in played if CATALOGUE[name].is_there(folder)]
@@ -228,7 +228,7 @@ def _model(options: argparse.Namespace, chat: Chat) -> Model:
     from cascade_memory.evaluation.model import Model, Prices
 
     prices = Prices(*options.prices) if options.prices else None
-    searching = bench_search.searching_of(options)
+    searching = bench_options.searching_of(options)
     return Model(
         chat=chat,
         prices=prices,
@@ -243,7 +243,7 @@ def chat_of(options: argparse.Namespace, sampling: Mapping[str, Any], retries: i
     """Return the chat model behind the server that the options name."""
     from cascade_memory.evaluation.model import OpenAICompatible
 
-    timeout, patience = bench_search.waiting(options)
+    timeout, patience = bench_options.waiting(options)
     return OpenAICompatible(
         base_url=options.base_url,
         model=options.model,

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cascade_memory.cli.bench_data import folder_of_data
+from cascade_memory.cli.bench_options import setups_of
 from cascade_memory.cli.bench_report import print_success, report_if_possible
-from cascade_memory.cli.bench_setup import setups_of
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.names import FILE
 from cascade_memory.visible import visible
@@ -188,7 +188,7 @@ def _announce(
 
 def _of_own_models(options: argparse.Namespace, total: Forecast) -> list[str]:
     """Say how long the reranker and a language model in this process will compute."""
-    from cascade_memory.evaluation.bench.computing import PAPER_RANKER, in_words, operations_a_second, parameters_in
+    from cascade_memory.evaluation.bench.forecast import PAPER_RANKER, in_words, operations_a_second, parameters_in
 
     lines: list[str] = []
     speed = operations_a_second() if total.ranked or options.gradient else 1.0

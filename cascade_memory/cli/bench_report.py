@@ -25,7 +25,7 @@ def add(bench: Commands) -> None:
 
 def report(options: argparse.Namespace) -> int:
     """Write the page of the report."""
-    from cascade_memory.evaluation.report.write import write_report
+    from cascade_memory.evaluation.report.page import write_report
 
     target = write_report(options.rows, options.out or beside(options.rows), options.tuning, options.against)
     print(json.dumps({"report": str(target)}) if options.json else f"report: {target}")
@@ -43,7 +43,7 @@ def beside(rows: Path) -> Path:
 
 def report_if_possible(rows: Path, folder: Path | None) -> None:
     """Write the page at the end of a run. If that fails, print why: the rows are kept in any case."""
-    from cascade_memory.evaluation.report.write import write_report
+    from cascade_memory.evaluation.report.page import write_report
 
     try:
         print(f"report: {write_report(rows, folder or beside(rows))}")

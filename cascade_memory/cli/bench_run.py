@@ -10,11 +10,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cascade_memory.cli import bench_beside, bench_own, bench_paper, bench_report, bench_setup, bench_warnings
-from cascade_memory.cli.arguments import positive, share
+from cascade_memory.cli import bench_beside, bench_options, bench_own, bench_paper, bench_report
+from cascade_memory.cli.arguments import check_writable, positive, share
 from cascade_memory.cli.bench_data import add_data, folder_or_bundled, is_bundled
 from cascade_memory.cli.groups import Commands
-from cascade_memory.cli.targets import check_writable
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.names import FILE, SHUFFLED, SUITE_NAMES
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 _BESIDE = {
     bench_beside.MEASURES: bench_beside.measures,
     bench_beside.ATTACKS: bench_beside.attacks,
-    bench_warnings.NAME: bench_warnings.run,
+    bench_beside.NAME: bench_beside.run,
 }
 
 
@@ -48,7 +47,7 @@ def add(bench: Commands) -> None:
     about = "the folder for the report (default: beside the rows)"
     command.add_argument("--report", type=Path, metavar="DIR", help=about)
     add_data(command)
-    bench_setup.add_options(command)
+    bench_options.add_setup(command)
     bench_own.add_options(command)
 
 
@@ -112,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
         limit=suite.limit if options.limit is None else options.limit,
         order=FILE if options.order == FILE else "",
     )
-    kept, (runs, models) = Rows(options.out), under_each(bench_setup.setups_of(options), suite.runs())
+    kept, (runs, models) = Rows(options.out), under_each(bench_options.setups_of(options), suite.runs())
     _check_embedder(kept.rows, options.out)
     for one in runs:
         kept.check_declared(asdict(one), declared_of(one))

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cascade_memory.cli import bench_setup
+from cascade_memory.cli import bench_options
 from cascade_memory.cli.arguments import positive
 from cascade_memory.cli.bench_data import add_data, folder_or_bundled
 from cascade_memory.cli.bench_own import add_server, chat_of, check_tasks
@@ -29,7 +29,7 @@ def add(bench: Commands) -> None:
     command = bench.command("tune", tune, "choose a method's parameters on the first tasks of a stream")
     command.add_argument("--task", nargs="+", required=True, metavar="TASK", help="one or more tasks; each is tuned by itself")
     command.add_argument("--method", choices=list(TUNABLE), default="Neural-LinLogUCB")
-    bench_setup.add_options(command, tuned=True)
+    bench_options.add_setup(command, tuned=True)
     command.add_argument("--limit", type=positive, default=300, help="only the first tasks of the stream (default 300)")
     command.add_argument("--seeds", type=positive, default=1, help="how many times they are played (default 1)")
     about = "values to try (default: the paper's)"
@@ -54,7 +54,7 @@ def tune(options: argparse.Namespace) -> int:
 
     data, model = folder_or_bundled(options.data), _model(options)
     _check_tasks(options.task, data, model)
-    (setup,) = bench_setup.setups_of(options)
+    (setup,) = bench_options.setups_of(options)
     play_all = partial(
         run_all,
         data=data,

@@ -1,19 +1,21 @@
-"""``cascade-memory data``: checks, repairs, copies, moves and forgets what is stored."""
+"""``cascade-memory data``: checks, repairs, copies, moves and forgets what is stored, in a folder or in PostgreSQL."""
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import json
+import os
 import sys
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING
 
-from cascade_memory.cli import databases, forgetting
-from cascade_memory.cli.bench_setup import A_MODEL
+from cascade_memory.cli import forgetting
+from cascade_memory.cli.arguments import check_writable
+from cascade_memory.cli.bench_options import A_MODEL
 from cascade_memory.cli.groups import Commands, actor, add_actor
-from cascade_memory.cli.opening import existing, place
+from cascade_memory.cli.opening import URL, existing, place
 from cascade_memory.cli.tables import print_done, print_json, print_table
-from cascade_memory.cli.targets import check_writable
 from cascade_memory.domain.display import counted
 from cascade_memory.domain.validation import check_path
 from cascade_memory.errors import InvalidInput
@@ -27,6 +29,7 @@ _TODO_WITH_SECRETS = (
     "cascade-memory data forget PATH --namespace NAME --case ID --purge (or --episode ID). A search goes with the next --purge "
     "of its namespace. Backups and exports that were made before keep them: delete those. What comes in now has placeholders."
 )
+_NAMED = {"cases": "cases", "episodes": "episode", "outcomes": "outcome", "expired cases": "expired"}
 
 
 def add(groups: Commands) -> None:
@@ -38,7 +41,7 @@ def add(groups: Commands) -> None:
     command.add_argument("--embedder", required=True, metavar="NAME", help=f"minilm, chroma, hashing, or {A_MODEL}")
     _add_backup(data)
     _add_transfer(data)
-    databases.add(data)
+    _add_databases(data)
     forgetting.add(data)
 
 
@@ -205,3 +208,60 @@ def _readable(file: str) -> IO[str]:
         return check_path(file, "the file").open(encoding="utf-8")
     except OSError as error:
         raise InvalidInput(f"cannot read {file}: {error}") from error
+
+
+def _add_databases(data: Commands) -> None:
+    """Add ``move`` and ``migrate``."""
+    about = "copy a memory from a folder into a PostgreSQL database, or back; the source stays as it is"
+    command = data.command("move", move, about)
+    about = "the folder or the URL (postgresql://...) of the memory; it must not be open anywhere"
+    command.add_argument("source", help=about)
+    command.add_argument("target", help="the URL of a database or the folder that is to hold it, and holds no memory yet")
+    command.add_argument("--while-open", action="store_true", help="move a database even though others have it open")
+    command = data.command("migrate", migrate, "bring the schema of a PostgreSQL database up to date")
+    about = f"the URL of the database (default: the environment variable {URL})"
+    command.add_argument("url", nargs="?", default=os.environ.get(URL), help=about)
+    about = "change nothing, and print the statements for a role that may run them; without a URL, those for an empty database"
+    command.add_argument("--print-sql", action="store_true", help=about)
+
+
+def move(options: argparse.Namespace) -> int:
+    """Copy a memory into a database, or back."""
+    from cascade_memory.assembly.move import move as move_memory
+
+    progress = False if options.json else None
+    rows = move_memory(options.source, options.target, while_open=options.while_open, progress=progress)
+    if options.json:
+        print_json(rows)
+        return 0
+    print("moved and compared: " + ", ".join(f"{rows[table]:,} {name}" for name, table in _NAMED.items()))
+    print("The source is unchanged, and still holds everything: from now on, open the memory in its new place only.")
+    return 0
+
+
+def migrate(options: argparse.Namespace) -> int:
+    """Bring the schema of a database up to date, or print the SQL statements that do so."""
+    from cascade_memory.assembly.folder import Folder
+    from cascade_memory.assembly.place import place_of
+    from cascade_memory.ledger.postgres.steps import script
+
+    if not options.url:
+        if not options.print_sql:
+            raise InvalidInput(f"name the URL of the database, or set {URL} to it; --print-sql needs none")
+        print(script(None), end="")
+        return 0
+    place = place_of(options.url)
+    if isinstance(place, Folder):
+        raise InvalidInput(f"{place} is a folder, which is upgraded when it is opened; name the URL of a database")
+    from cascade_memory.ledger.postgres.migration import migrate_at, script_for
+
+    if options.print_sql:
+        print(script_for(options.url), end="")
+        return 0
+    before, now = migrate_at(options.url)
+    if options.json:
+        print(json.dumps({"before": before, "now": now}))
+        return 0
+    was = "is new" if before is None else "was up to date" if before == now else f"was upgraded from version {before}"
+    print(f"{place} has the schema of version {now}; it {was}")
+    return 0

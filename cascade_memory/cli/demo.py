@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from cascade_memory.cli.arguments import check_picture
 from cascade_memory.cli.groups import Commands
 from cascade_memory.cli.tables import LiveDemo, print_json, print_table
-from cascade_memory.cli.targets import check_picture
 from cascade_memory.domain.display import counted
 from cascade_memory.errors import InvalidInput, MissingExtra
 
@@ -24,7 +24,7 @@ def add(bench: Commands) -> None:
 
 def demo(options: argparse.Namespace) -> int:
     """Play the demo."""
-    from cascade_memory.evaluation.demo import MISLED, ZERO_SHOT, plot_demo, run_demo
+    from cascade_memory.evaluation.synthetic import MISLED, ZERO_SHOT, plot_demo, run_demo
     from cascade_memory.looks.figure import need_matplotlib
 
     if options.tasks < 10:

@@ -7,8 +7,7 @@ import functools
 import sys
 from typing import Any
 
-from cascade_memory.cli.groups import Commands, actor, add_by
-from cascade_memory.cli.listing import parsed_where
+from cascade_memory.cli.groups import Commands, actor, add_by, parsed_where
 from cascade_memory.cli.opening import existing, place
 from cascade_memory.cli.tables import print_json
 from cascade_memory.domain.display import all_counted, counted

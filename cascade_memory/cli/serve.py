@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 from cascade_memory import capabilities, mcp_server
 from cascade_memory.cli.arguments import refusal, share
 from cascade_memory.cli.groups import Commands
-from cascade_memory.cli.log_lines import log_to_standard_error
 from cascade_memory.cli.opening import EMBEDDER, EMBEDDERS, add_namespace, add_place, existing, place
-from cascade_memory.cli.standard_error import finish, never_wait
+from cascade_memory.cli.standard_error import finish, log_to_standard_error, never_wait
 from cascade_memory.domain.actions import check_actor
 from cascade_memory.errors import EncoderMismatch, InvalidInput
 from cascade_memory.mcp_server.clients import tokens_in

@@ -7,8 +7,17 @@ import json
 import os
 from typing import Any, get_args
 
-from cascade_memory.cli.groups import Commands
-from cascade_memory.cli.listing import READABLE, add_length, add_source, add_time, add_trust, filters, first, parsed_where
+from cascade_memory.cli.groups import (
+    READABLE,
+    Commands,
+    add_length,
+    add_source,
+    add_time,
+    add_trust,
+    filters,
+    first,
+    parsed_where,
+)
 from cascade_memory.cli.opening import NAMESPACE, existing, place
 from cascade_memory.cli.tables import print_json, print_record, print_table, print_text
 from cascade_memory.domain.case import Case

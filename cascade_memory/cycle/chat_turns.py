@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, Literal, TypeAlias
 
 from cascade_memory.cycle.reuse import MAX_CASE_CHARS, MAX_TOTAL_CHARS, is_failure, render
-from cascade_memory.domain.quoting import quoted
+from cascade_memory.domain.display import quoted
 from cascade_memory.domain.recall import Recall, RecalledCase
 from cascade_memory.domain.trajectory import Trajectory
 from cascade_memory.domain.trust import LEVELS

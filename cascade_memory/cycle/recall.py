@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.ports.case_index import CaseIndex
-from cascade_memory.ports.pair_encoder import Candidates, Query
+from cascade_memory.ports.encoders import Candidates, Query
 
 if TYPE_CHECKING:
     from cascade_memory.ledger.core import Ledger

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cascade_memory.domain.records import Unsettled
 from cascade_memory.domain.trajectory import Solution
-from cascade_memory.ports.solution_matcher import SolutionMatcher
+from cascade_memory.ports.encoders import SolutionMatcher
 
 if TYPE_CHECKING:
     from cascade_memory.ledger.core import Ledger

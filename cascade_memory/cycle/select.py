@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from cascade_memory.bandit.exploration import mixed
-from cascade_memory.domain.quoting import quoted
+from cascade_memory.domain.display import quoted
 from cascade_memory.domain.validation import check_share
 from cascade_memory.errors import InvalidInput
-from cascade_memory.ports.pair_encoder import Candidates, PairEncoder, Query
+from cascade_memory.ports.encoders import Candidates, PairEncoder, Query
 from cascade_memory.ports.policy import Choice, Floats, Policy, Slate
 
 

@@ -1,4 +1,4 @@
-"""How values look as short text."""
+"""How values look as short text. A refused value is quoted in an error message without running any code of the value."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ import re
 import time
 from collections.abc import Collection, Mapping
 
+from cascade_memory.redaction.marking import cut_short
 from cascade_memory.visible import on_one_line
 
 _PLURAL = re.compile(r"(?<=\w)s\b")  # of the first word that has it
 _NAMED = 5  # how many namespaces a message about a mistyped one lists
+_MOST = 80  # characters of what is quoted
+_LONG = 10_000  # characters: a longer text is not looked through for secrets, and so it is not quoted
+_DIGITS = 40  # of a number that is quoted
 
 
 def number(value: float | None) -> str:
@@ -79,3 +83,25 @@ def no_namespace(name: str, names: Collection[str]) -> str:
     verb = "are" if len(named) > 1 else "is only" if named else "is none at all"
     there = f"there {verb} {', '.join(map(repr, named))}{more}".rstrip()
     return f"there is no namespace {name!r} yet; {there}"
+
+
+def quoted(value: object) -> str:
+    """Return what a message says of a value: the value itself if it is short and plain, otherwise a description of it.
+
+    It never calls the value's own ``repr``, which may be endless, may raise, or may be too long to be shown.
+
+    >>> quoted(-1), quoted("me"), quoted([1]), quoted(10**400)
+    ('-1', "'me'", 'a list', 'a number of more than 40 digits')
+    """
+    if isinstance(value, str):
+        text = str.__str__(value)
+        return cut_short(repr(text), _MOST) if len(text) <= _LONG else f"a text of {len(text):,} characters"
+    if isinstance(value, bool) or value is None:
+        return str(value)
+    if isinstance(value, int):
+        number = int.__index__(value)
+        return str(number) if abs(number) < 10**_DIGITS else f"a number of more than {_DIGITS} digits"
+    if isinstance(value, float):
+        return repr(float.__pos__(value))
+    name = type(value).__name__
+    return "bytes" if isinstance(value, (bytes, bytearray)) else f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"

@@ -9,9 +9,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, cast, get_args
 
-from cascade_memory.domain.display import by_whom, number
+from cascade_memory.domain.display import by_whom, number, quoted
 from cascade_memory.domain.metadata import MetadataValue
-from cascade_memory.domain.quoting import quoted
 from cascade_memory.domain.trajectory import Solution, Trajectory, solution_text
 from cascade_memory.domain.validation import check_word
 from cascade_memory.errors import InvalidInput, UnknownEpisode

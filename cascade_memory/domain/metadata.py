@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, TypeAlias, cast
 
-from cascade_memory.domain.quoting import quoted
+from cascade_memory.domain.display import quoted
 from cascade_memory.domain.validation import MAX_ID_CHARS, MAX_SOLUTION_CHARS, check_text
 from cascade_memory.errors import InvalidInput
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, cast
 
-from cascade_memory.domain.quoting import quoted
+from cascade_memory.domain.display import quoted
 from cascade_memory.domain.validation import exact
 from cascade_memory.errors import InvalidInput
 

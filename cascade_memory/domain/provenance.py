@@ -7,8 +7,8 @@ from datetime import datetime, timezone
 
 from cascade_memory.domain.actions import check_known_actor
 from cascade_memory.domain.case import Case
-from cascade_memory.domain.moments import moment_of
 from cascade_memory.domain.trust import LEVELS, check_channel, check_min_trust
+from cascade_memory.domain.validation import moment_of
 from cascade_memory.visible import shown_visibly
 
 NOBODY_NAMED = ""  # as an actor: only what nobody is named for

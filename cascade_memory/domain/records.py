@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.actions import NewAction
+from cascade_memory.domain.digests import Signed
 from cascade_memory.domain.metadata import MetadataValue
-from cascade_memory.domain.signed import Signed
 from cascade_memory.domain.trajectory import Solution
 
 Vector = NDArray[np.float32]

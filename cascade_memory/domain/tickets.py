@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import timedelta
 
+from cascade_memory.domain.digests import Signed, Signing
+from cascade_memory.domain.display import quoted
 from cascade_memory.domain.episode import check_source
-from cascade_memory.domain.quoting import quoted
-from cascade_memory.domain.signed import Signed, Signing
 from cascade_memory.domain.validation import check_seconds
 from cascade_memory.errors import InvalidInput, TicketRefused
 

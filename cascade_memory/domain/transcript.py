@@ -1,4 +1,7 @@
-"""Turns what an agent did into a solution that is short enough to store and does not quote the memory's own cases."""
+"""Turns what an agent did into a solution that is short enough to store and does not quote the memory's own cases.
+
+An agent may have written its steps as text, in the form of ReAct.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,70 @@ from cascade_memory.domain.validation import clean_text
 from cascade_memory.errors import InvalidInput
 from cascade_memory.redaction.marking import cut_short
 
+_LABEL = re.compile(r"^[ \t]*(Thought|Action Input|Action|Observation|Final Answer)[ \t]*\d*[ \t]*:[ \t]*", re.MULTILINE)
 MAX_FIELD_CHARS = 8_000
 MAX_ANSWER_CHARS = 100_000
 _FENCE = re.compile(r"^--- memory-[0-9a-f]{10} ", re.MULTILINE)
 _ANSWER_KEYS = ("output", "answer", "result", "response", "text", "output_text", "generation", "reply", "content")
+
+
+def is_react(text: str) -> bool:
+    r"""Say whether a text contains actions in the ReAct format.
+
+    >>> is_react("Thought: look first\nAction: look"), is_react("It is 42.")
+    (True, False)
+    """
+    labels = [label for label, _ in _parts(text)]
+    return "Action" in labels and ("Action Input" in labels or "Thought" in labels)
+
+
+def read_react(text: str) -> Trajectory | None:
+    r"""Parse a transcript into its steps; None if it has no steps.
+
+    >>> text = "Thought: I need the key.\nAction: search\nAction Input: key\nObservation: on the shelf\nFinal Answer: shelf"
+    >>> walk = read_react(text)
+    >>> walk.steps[0].thought, walk.steps[0].action, walk.steps[0].observation, walk.answer
+    ('I need the key.', 'search: key', 'on the shelf', 'shelf')
+    """
+    steps: list[dict[str, str]] = []
+    thought = answer = ""
+    for label, content in _parts(text):
+        if label == "Thought":
+            thought = content
+        elif label == "Action":
+            steps.append({"thought": thought, "action": content})
+            thought = ""
+        elif label == "Action Input" and steps and content:
+            steps[-1]["action"] = f"{steps[-1]['action']}: {content}"
+        elif label == "Observation" and steps:
+            steps[-1]["observation"] = content
+        elif label == "Final Answer":
+            answer = content
+    kept = [
+        Step(action=step["action"], thought=step["thought"], observation=step.get("observation", ""))
+        for step in steps
+        if step["action"] or step["thought"]
+    ]
+    return Trajectory(kept, answer=answer) if kept else None
+
+
+def thought_of(text: str) -> str:
+    r"""Extract the thought that a model wrote before its action.
+
+    >>> thought_of("Thought: I need the key.\nAction: search")
+    'I need the key.'
+    """
+    parts = _parts(text)
+    if not parts:
+        return text.strip()
+    return next((content for label, content in parts if label == "Thought"), "")
+
+
+def _parts(text: str) -> list[tuple[str, str]]:
+    found = list(_LABEL.finditer(text))
+    ends = [*(match.start() for match in found[1:]), len(text)]
+    pairs = zip(found, ends, strict=False)  # if no label was found, ``ends`` has one entry too many
+    return [(match.group(1), text[match.end() : end].strip()) for match, end in pairs]
 
 
 def as_solution(steps: Sequence[Step], answer: str) -> Solution | None:

@@ -1,4 +1,7 @@
-"""Validation of input: everything that comes from outside is checked here once, before any state changes."""
+"""Validation of input: everything that comes from outside is checked here once, before any state changes.
+
+Moments are read here, too, as people give them: a time, a date, or how long ago it was.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +9,33 @@ import contextlib
 import math
 import os
 import re
+import time
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from numbers import Real
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 from uuid import UUID
 
-from cascade_memory.domain.quoting import quoted
+from cascade_memory.domain.display import quoted
 from cascade_memory.errors import InvalidInput
 
+Moment: TypeAlias = "float | datetime | timedelta | str"
+_AGO = re.compile(r"(\d{1,6}(?:\.\d{1,3})?) ?([smhdw])")
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
+_MOMENT_CHARS = 100  # characters of a moment
+_A_MOMENT = "a time in seconds since 1970, a datetime, a timedelta (so long ago), or a text such as '2026-11-24', or '7d' (ago)"
 MAX_QUERY_CHARS = 100_000
 MAX_SOLUTION_CHARS = 1_000_000
 MAX_NAMESPACE_CHARS = 256
 MAX_ID_CHARS = 256
 ADVICE_CHARS = 4_000
-
 # What a caller passes and what a row of the ledger holds is checked against the same limits. A number that the door lets in and
 # the rules for rows do not would be stored, and then no backup and no import would take it.
 GREATEST = 2**53  # greatest key or count: floats and JSON hold every whole number up to it
 FIRST_MOMENT = -62_135_596_800.0  # the beginning of the year 1, in seconds since 1970: Python's calendar begins there
 LAST_MOMENT = 253_402_300_799.0  # the end of the year 9999, in seconds since 1970
 LONGEST = 36_525 * 86_400.0  # seconds, a century: locks take no much longer times
-
 # Hints for error messages: what to pass instead of an empty text.
 _WANTED = {
     "query": "the text of the task",
@@ -37,11 +44,43 @@ _WANTED = {
     "episode_id": "the id that recall() returned",
     "case_id": "the id of a case",
 }
-
 # Tab, line feed and carriage return are allowed; the other control characters corrupt terminals, logs and prompts.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _CONTROL_BYTES = bytes(number for number in range(128) if _CONTROL.match(chr(number)))
 _SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def moment_of(value: object, name: str) -> float | None:
+    """Return a moment in seconds since 1970; None for None. A date without a zone is in the zone of this machine.
+
+    >>> moment_of(0, "since"), moment_of(None, "since"), moment_of("1970-01-02T00:00:00+00:00", "since")
+    (0.0, None, 86400.0)
+    >>> 3590 < time.time() - moment_of("1h", "since") < 3610
+    True
+    """
+    if value is None:
+        return None
+    found = _read_moment(value)
+    if found is None or not FIRST_MOMENT <= found <= LAST_MOMENT:
+        raise InvalidInput(f"{name} must be {_A_MOMENT}, not {quoted(value)}")
+    return found
+
+
+def _read_moment(value: object) -> float | None:
+    if (number := exact(value)) is not None:
+        return float(number) if abs(number) <= LAST_MOMENT else None
+    if isinstance(value, timedelta):
+        return time.time() - value.total_seconds()
+    try:
+        if isinstance(value, str):
+            value = str.__str__(value)[:_MOMENT_CHARS].strip()
+            ago = _AGO.fullmatch(value)
+            if ago is not None:
+                return time.time() - float(ago[1]) * _UNITS[ago[2]]
+            value = datetime.fromisoformat(value)
+        return value.timestamp() if isinstance(value, datetime) else None
+    except (ValueError, OverflowError, OSError):  # a date that no clock has
+        return None
 
 
 def clean_text(text: str) -> str:
@@ -154,8 +193,6 @@ def check_callable(value: object, name: str) -> None:
 
 
 # -- numbers ---------------------------------------------------------------------------------------------------------------
-
-
 def exact(value: object) -> int | float | None:
     """Return a number as a plain int or float, since a subclass may compare differently; None for anything else.
 

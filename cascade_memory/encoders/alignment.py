@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.encoders.lexical import Rarity, Terms, word_terms
-from cascade_memory.ports.pair_encoder import Candidates
+from cascade_memory.ports.encoders import Candidates
 
 TEXT_CHARS = 1_000  # characters of each text that are compared
 _BETWEEN = re.compile(r"\r?\n[ \t]*\r?\n\s*")

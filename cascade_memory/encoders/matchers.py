@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from cascade_memory.domain.trajectory import Solution, Trajectory, solution_text
-from cascade_memory.ports.embedder import Embedder
-from cascade_memory.ports.solution_matcher import SolutionMatcher
+from cascade_memory.ports.encoders import Embedder, SolutionMatcher
 
 
 def normalised(solution: Solution) -> str:

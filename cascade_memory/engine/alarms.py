@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from cascade_memory.domain.display import counted
 from cascade_memory.domain.records import Settled
-from cascade_memory.domain.reward_channel import HOUR, burst_of
+from cascade_memory.domain.trust import HOUR, burst_of
 from cascade_memory.engine.request import Judgement
 from cascade_memory.redaction.saying import log_of
 from cascade_memory.visible import on_one_line

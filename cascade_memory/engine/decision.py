@@ -22,13 +22,13 @@ from cascade_memory.domain.episode import id_taken
 from cascade_memory.domain.recall import Recall, RecalledCase
 from cascade_memory.domain.records import Column, Opinion, RecallRecord
 from cascade_memory.encoders.one_feature import CosineEncoder
-from cascade_memory.engine.floor import Floor
+from cascade_memory.engine.embedding import Floor
 from cascade_memory.engine.namespace_state import NamespaceState
 from cascade_memory.engine.part import EnginePart, Masked
 from cascade_memory.engine.parts import Parts
 from cascade_memory.engine.request import RecallRequest
 from cascade_memory.errors import EpisodeClosed
-from cascade_memory.ports.pair_encoder import FindsFurther, PairEncoder, Query
+from cascade_memory.ports.encoders import FindsFurther, PairEncoder, Query
 from cascade_memory.ports.policy import Choice, Slate
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from cascade_memory.domain.actions import NOTE_CHARS, check_note
 from cascade_memory.domain.case import CaseText
+from cascade_memory.domain.display import quoted
 from cascade_memory.domain.metadata import MetadataValue, check_metadata
-from cascade_memory.domain.quoting import quoted
 from cascade_memory.domain.trajectory import Solution, Step, Trajectory, check_solution
 from cascade_memory.domain.validation import (
     ADVICE_CHARS,
@@ -24,12 +24,11 @@ from cascade_memory.domain.validation import (
     check_query,
     check_text,
 )
-from cascade_memory.engine.open_secrets import OpenSecrets
 from cascade_memory.errors import InvalidInput, RedactionFailed, StoreError
 from cascade_memory.redaction.finding import find
 from cascade_memory.redaction.hints import may_hold_secret
 from cascade_memory.redaction.kinds import PASSWORD
-from cascade_memory.redaction.marking import Marks
+from cascade_memory.redaction.marking import Marks, OpenSecrets
 
 Redact: TypeAlias = "bool | Callable[[str], str]"
 T = TypeVar("T")

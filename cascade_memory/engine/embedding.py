@@ -1,9 +1,16 @@
-"""Checks vectors, and records in the folder which embedder made them."""
+"""What an engine knows of its embedder: whether its vectors are good, which one it is, and how similar unrelated texts are.
+
+The *floor* is the similarity that even unrelated texts reach. It is measured once, and stored in the folder.
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
 import json
 import random
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -11,8 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.case import Case
-from cascade_memory.errors import EmbedderFailed, EncoderMismatch, InvalidInput, MissingExtra, StoreCorrupt, StoreError
-from cascade_memory.ports.embedder import Embedder, noted
+from cascade_memory.encoders.unrelated import TEXTS, Unrelated
+from cascade_memory.errors import (
+    CascadeError,
+    EmbedderFailed,
+    EncoderMismatch,
+    InvalidInput,
+    MissingExtra,
+    StoreCorrupt,
+    StoreError,
+)
+from cascade_memory.ports.encoders import Candidates, Embedder, Query, noted
+from cascade_memory.ports.policy import Floats
+from cascade_memory.redaction.saying import log_of
 
 if TYPE_CHECKING:
     from cascade_memory.ledger.core import Ledger
@@ -20,6 +38,8 @@ if TYPE_CHECKING:
 _META = "embedder"
 _SAMPLE = 16  # this many of the newest cases, and as many of all cases
 _SAME = 0.99  # least cosine of two vectors of one text: rounding depends on threads and batches
+_TEXTS = hashlib.blake2b("\n".join(TEXTS).encode(), digest_size=4).hexdigest()  # other texts have other vectors
+_log = log_of(__name__)
 
 
 class NothingToEmbedWith(InvalidInput):
@@ -98,3 +118,67 @@ def strangers(embedder: Embedder, cases: Sequence[tuple[Case, NDArray[np.float32
     fresh = embed_with(embedder, [case.query for case, _ in cases])
     cosines = np.einsum("ij,ij->i", fresh, np.stack([vector for _, vector in cases]))
     return int((cosines < _SAME).sum())
+
+
+class Floor:
+    """Measures how similar unrelated texts are.
+
+    If the embedder is fast (``at_once``), it does so when the floor is first needed. Otherwise it does so at the first write,
+    so that no recall waits for it.
+    """
+
+    def __init__(self, ledger: Ledger, embedder: Embedder, *, at_once: bool) -> None:
+        self._ledger, self._embedder, self._at_once = ledger, embedder, at_once
+        self._fact = f"unrelated-{_TEXTS}:{embedder.identity}"
+        self._found: Unrelated | None = None
+        self._looked = self._tried = False
+        self._lock = threading.Lock()
+
+    def now(self) -> Unrelated | None:
+        """Return the measured similarities, or None if there are none yet; a fast embedder measures them now."""
+        if self._found is None and not self._looked:
+            with self._lock:  # whoever comes second waits, since without a floor it would show anything
+                if not self._looked:
+                    vectors = self._stored()
+                    if vectors is not None:
+                        self._found = Unrelated(vectors)
+                    elif self._at_once:
+                        self._embed()
+                    self._looked = True
+        return self._found
+
+    def under(self, query: Query, candidates: Candidates, *, cases: int) -> Floats | None:
+        """Return, for each candidate, the cosine that an unrelated text also reaches; None if nothing was measured yet."""
+        unrelated = self.now()
+        return None if unrelated is None else unrelated.floors(query.vector, candidates.vectors, cases=cases)
+
+    def measure(self) -> None:
+        """Embed unrelated texts and store their vectors, unless that was tried before; if it fails, the memory has no floor."""
+        if self.now() is None and not self._at_once and not self._tried:
+            self._embed()
+
+    def _embed(self) -> None:
+        self._tried = True
+        try:
+            vectors = embed_with(self._embedder, TEXTS)
+        except CascadeError as error:
+            _log.debug("similarities of unrelated texts could not be measured: %s", error)
+            return
+        if not self._ledger.read_only:
+            try:
+                self._ledger.facts.set(self._fact, base64.b64encode(vectors.astype(np.float16).tobytes()).decode())
+            except CascadeError as error:
+                _log.debug("similarities of unrelated texts could not be stored: %s", error)
+        self._found = Unrelated(vectors)
+
+    def _stored(self) -> NDArray[np.float32] | None:
+        text = self._ledger.facts.get(self._fact)
+        if text is None:
+            return None
+        try:
+            vectors = np.frombuffer(base64.b64decode(text, validate=True), np.float16).reshape(len(TEXTS), -1)
+        except (ValueError, binascii.Error):
+            return None
+        lengths = np.linalg.norm(vectors.astype(np.float32), axis=1)
+        usable = vectors.shape[1] == self._embedder.dimension and bool((np.abs(lengths - 1.0) < 0.01).all())
+        return vectors.astype(np.float32) if usable else None

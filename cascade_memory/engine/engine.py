@@ -16,19 +16,16 @@ from numpy.typing import NDArray
 
 from cascade_memory import capabilities
 from cascade_memory.domain.cost import STEPS, Spent, Totals
+from cascade_memory.domain.digests import Signing
 from cascade_memory.domain.limits import Limits
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.records import Change, Settled
-from cascade_memory.domain.signed import Signing
 from cascade_memory.encoders.matchers import CarefulMatcher
 from cascade_memory.engine.alarms import Alarms
-from cascade_memory.engine.attempt import Attempt, Attempts, unrecorded
 from cascade_memory.engine.decision import Decider
-from cascade_memory.engine.embedding import check_embedder, embed_with
+from cascade_memory.engine.embedding import Floor, check_embedder, embed_with
 from cascade_memory.engine.engine_thread import EngineThread
-from cascade_memory.engine.floor import Floor
-from cascade_memory.engine.follower import Follower
-from cascade_memory.engine.loaded_states import LoadedStates
+from cascade_memory.engine.follower import Follower, LoadedStates
 from cascade_memory.engine.mirror_feeder import MirrorFeeder
 from cascade_memory.engine.namespace_state import NamespaceState
 from cascade_memory.engine.part import EnginePart, overriding
@@ -36,12 +33,12 @@ from cascade_memory.engine.parts import Parts
 from cascade_memory.engine.recording import Recording
 from cascade_memory.engine.request import Judgement, RecallRequest
 from cascade_memory.engine.settling import settlement
+from cascade_memory.engine.workers import Attempt, Attempts, unrecorded
 from cascade_memory.errors import MemoryClosed, MemoryForked
 from cascade_memory.learning.columns import columns_of
 from cascade_memory.learning.screen import Screen
 from cascade_memory.learning.shared_head import SharedHead
-from cascade_memory.ports.embedder import LoadsModel
-from cascade_memory.ports.pair_encoder import Query
+from cascade_memory.ports.encoders import LoadsModel, Query
 from cascade_memory.redaction.saying import log_of
 from cascade_memory.visible import on_one_line
 

@@ -1,4 +1,7 @@
-"""Projections of the log: each is a state that applies the log's lines in order, and can be rebuilt from the ledger."""
+"""Projections of the log: each is a state that applies the log's lines in order, and can be rebuilt from the ledger.
+
+The states of namespaces that were not used lately are unloaded, and loaded again when they are needed.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,14 @@ from cascade_memory.domain.waiting import seconds_left
 from cascade_memory.errors import CascadeError
 
 if TYPE_CHECKING:
+    from cascade_memory.engine.namespace_state import NamespaceState
     from cascade_memory.ledger.core import Ledger
 
 _LINES = 10_000  # of the log, read at once
+MOST_STATES = 256  # states
+MOST_BYTES = 2**30
+_SMALL = 8 * 2**20  # bytes: loading a smaller state again takes milliseconds
+_IDLE = 600.0  # seconds for which a larger state, which takes longer to load, stays after its last use
 
 
 class Projection(Protocol):
@@ -143,3 +151,79 @@ class Follower:
         except BaseException:  # an interrupt, above all: nobody knows how much was applied
             self._torn.append(projection)
             raise
+
+
+class LoadedStates:
+    """Loads states by name; if there are too many, it unloads those that were not used for the longest time.
+
+    A call that still uses an unloaded state sees the namespace as it was at that moment. The next call gets a new state, loaded
+    from the ledger. So no caller keeps a state for longer than one call.
+    """
+
+    def __init__(
+        self,
+        load: Callable[[str, int], NamespaceState],
+        follower: Follower,
+        failed: Callable[[str, Exception], object],
+        number: Callable[[str], int | None],
+    ) -> None:
+        self._load, self._follower, self._failed, self._number = load, follower, failed, number
+        self.states: dict[str, NamespaceState] = {}  # other threads read it; copy its values before you visit them
+        self._loading = threading.Lock()
+
+    def get(self, name: str) -> NamespaceState | None:
+        """Return the state of a namespace if it is loaded, otherwise None.
+
+        After a purge, a namespace may be gone, or may exist again with another id; its old state is then unloaded.
+        """
+        found = self.states.get(name)
+        if found is None or not found.purged:
+            return found
+        found.purged = False
+        if self._number(name) == found.namespace_id:
+            return found
+        with self._follower.paused():
+            self._follower.leave(found)
+            if self.states.get(name) is found:
+                del self.states[name]
+        return None
+
+    def load(self, name: str, namespace_id: int) -> NamespaceState:
+        """Load a namespace's state, unless another thread has just done so; then unload others if there are too many."""
+        with self._loading:
+            found = self.states.get(name)
+            if found is None:
+                found = self._load(name, namespace_id)
+                self._follower.join(found)
+                self.states[name] = found
+                self._make_room(found)
+        return found
+
+    def _make_room(self, new: NamespaceState) -> None:
+        """Unload states until there are few enough again."""
+        states = list(self.states.values())
+        count, size = len(states), sum(state.bytes for state in states)
+        if count <= MOST_STATES and size <= MOST_BYTES:
+            return
+        now = time.monotonic()
+        for state in sorted(states, key=lambda state: state.used):
+            if count <= MOST_STATES and size <= MOST_BYTES:
+                return
+            quickly_back = state.bytes <= _SMALL
+            if state is not new and (quickly_back or now - state.used > _IDLE) and self._let_go(state):
+                count, size = count - 1, size - state.bytes
+
+    def _let_go(self, state: NamespaceState) -> bool:
+        """Save what a state has learned, and unload it; if it has something to do, keep it and return False."""
+        if state.busy:
+            return False
+        try:
+            state.close(thorough=False)  # while it still follows the log: a snapshot written later could bring back old data
+        except Exception as error:  # noqa: BLE001 - the ledger has everything; a snapshot only saves time
+            self._failed("snapshot", error)
+        with self._follower.paused():
+            if state.busy:  # a change has just reached it
+                return False
+            self._follower.leave(state)
+            del self.states[state.name]
+        return True

@@ -18,7 +18,7 @@ from cascade_memory.engine.feeding_pace import FeedingPace
 from cascade_memory.engine.mirror_projection import MirrorProjection
 from cascade_memory.engine.parts import MirrorBuild, Parts
 from cascade_memory.errors import StoreCorrupt, StoreError, StoreUnwritable
-from cascade_memory.ports.case_mirror import CaseMirror
+from cascade_memory.ports.case_index import CaseMirror
 from cascade_memory.ports.lock import Owning
 from cascade_memory.redaction import redact_secrets
 from cascade_memory.redaction.saying import log_of

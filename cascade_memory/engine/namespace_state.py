@@ -20,7 +20,7 @@ from cascade_memory.learning.learner import Learner
 from cascade_memory.learning.ranker import Ranker
 from cascade_memory.learning.screen import Screen
 from cascade_memory.learning.shadow import Shadow
-from cascade_memory.ports.pair_encoder import Candidates, PairEncoder
+from cascade_memory.ports.encoders import Candidates, PairEncoder
 from cascade_memory.ports.policy import Policy
 from cascade_memory.redaction.saying import log_of
 

@@ -8,17 +8,15 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from cascade_memory.domain.vigilance import Vigilance
-from cascade_memory.domain.warning_options import WarningOptions
+from cascade_memory.domain.failure_warning import WarningOptions
+from cascade_memory.domain.trust import Vigilance
 from cascade_memory.engine.door import Door
 from cascade_memory.learning.ranker import Ranker
-from cascade_memory.ports.case_index import CaseIndex
-from cascade_memory.ports.case_mirror import CaseMirror
-from cascade_memory.ports.embedder import Embedder
+from cascade_memory.ports.case_index import CaseIndex, CaseMirror
+from cascade_memory.ports.encoders import Embedder, SolutionMatcher
 from cascade_memory.ports.lock import Alone, Lease, Owning
 from cascade_memory.ports.policy import Policy
 from cascade_memory.ports.snapshots import Snapshots
-from cascade_memory.ports.solution_matcher import SolutionMatcher
 
 if TYPE_CHECKING:
     from cascade_memory.ledger.core import Ledger

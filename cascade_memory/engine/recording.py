@@ -1,20 +1,31 @@
 """Writes recalls to the ledger: at once if possible, otherwise when the ledger is free; remembers which recalls failed.
 
 A recall that no caller waits for any more is not written. If it is written already, the episode that it opened is closed.
+
+The ``Recall`` of a recall that failed is built here as well, and the row of an episode that is opened without a recall.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 import threading
 import time
+import uuid
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from cascade_memory.domain.asker import Askers, askers
+import numpy as np
+from numpy.typing import NDArray
+
+from cascade_memory.cycle.chat_turns import turns
+from cascade_memory.domain.metadata import MetadataValue
+from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.records import RecallRecord
-from cascade_memory.domain.waiting import patience, seconds_left
+from cascade_memory.domain.trust import ByWhom
+from cascade_memory.domain.waiting import Askers, askers, patience, seconds_left
+from cascade_memory.engine.request import RecallRequest
 from cascade_memory.engine.workers import Job, Workers
 from cascade_memory.errors import (
     EncoderMismatch,
@@ -29,6 +40,7 @@ from cascade_memory.errors import (
 if TYPE_CHECKING:
     from cascade_memory.ledger.core import Ledger
 
+_NOTHING = np.zeros(0, np.float32)
 _MISUSE = (EpisodeClosed, InvalidInput, UnknownEpisode, MemoryForked, StoreReplaced, EncoderMismatch)
 MOST_LATE = 256  # the greatest number of queued recalls; with more, a recall is not written down
 CROWDED = 32  # queue length from which a recall waits (up to its deadline) before it joins the queue
@@ -36,6 +48,63 @@ _AT_ONCE = 1.0  # seconds to try, while the memory is being closed
 _LOOK, _ASK = 0.002, 0.1  # seconds between two looks at the queue, and until a writer is asked for again
 WAITS = 30.0  # seconds that a reward waits for its recall to be written down
 _Written: TypeAlias = "Callable[[int], object] | None"  # called with the key of the written recall
+
+
+def proposal_record(
+    episode_id: str,
+    namespace: int,
+    query: str,
+    vector: NDArray[np.float32],
+    metadata: Mapping[str, MetadataValue],
+    *,
+    by: ByWhom,
+) -> RecallRecord:
+    """Build the row that opens an episode without a recall: its reward says nothing about showing or not showing a case."""
+    nothing = np.zeros(0, np.int64)
+    return RecallRecord(
+        id=str(uuid.uuid4()),
+        episode_id=episode_id,
+        namespace=namespace,
+        query=query,
+        vector=vector,
+        kind="search",
+        k=0,
+        at=time.time(),
+        policy="none",
+        policy_version=0,
+        encoder="none",
+        candidates=nothing,
+        groups=nothing,
+        features=_NOTHING,
+        numbers=_NOTHING,
+        chosen=nothing,
+        shown=False,
+        baseline=math.nan,
+        context=_NOTHING,
+        metadata=metadata,
+        actor=by.actor,
+        channel=by.channel,
+    )
+
+
+def failed_recall(request: RecallRequest, error: str) -> Recall:
+    """Build a recall without cases that names the error."""
+    from cascade_memory.domain.explanation import Explanation
+
+    nothing = Explanation(candidates=(), abstained=False, baseline=math.nan, rewards=0, policy="none")
+    return Recall(
+        id=str(uuid.uuid4()),
+        episode_id=request.episode_id or str(uuid.uuid4()),
+        namespace=request.namespace,
+        query=request.query,
+        cases=(),
+        abstained=False,
+        error=error,
+        template=request.template,
+        as_turns=turns,
+        explainer=lambda: nothing,
+        memory=None if request.search else request.memory,
+    )
 
 
 class _Late(NamedTuple):
@@ -230,7 +299,7 @@ class Recording:
     def _note_opened(self, late: _Late, key: int, episode_id: str) -> None:
         """Let the askers of a recall close the episode that it has opened, in case they stop waiting too early.
 
-        An asker is whoever waits for the recall; see ``domain.asker``.
+        An asker is whoever waits for the recall; see ``domain.waiting``.
         """
         close = functools.partial(self._close_soon, key, episode_id)
         for asker in late.askers:

@@ -11,11 +11,11 @@ from cascade_memory.cycle.select import Exposure
 from cascade_memory.domain.actions import Before, NewAction
 from cascade_memory.domain.case import CaseText
 from cascade_memory.domain.cost import Spent
+from cascade_memory.domain.digests import Signed
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.recall import Recall, Rewardable
 from cascade_memory.domain.records import Beside, RecallRecord, Settled, Unkept
-from cascade_memory.domain.signed import Signed
 from cascade_memory.domain.trajectory import Solution
 from cascade_memory.engine.door import Incoming
 

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from cascade_memory.evaluation.judging.model_judge import ModelJudge
     from cascade_memory.evaluation.model import AnyChatModel, Asking, Model, OpenAICompatible, Prices
     from cascade_memory.evaluation.outcomes import Outcomes
-    from cascade_memory.evaluation.solver import SimulatedSolver
-    from cascade_memory.evaluation.stream import PrecomputedEmbedder, play
+    from cascade_memory.evaluation.stream import PrecomputedEmbedder, SimulatedSolver, play
     from cascade_memory.evaluation.synthetic import tickets
     from cascade_memory.evaluation.tasks.task import FileTask, Item
 
@@ -56,8 +55,7 @@ __getattr__, __dir__ = door(
         "judging.model_judge": "ModelJudge",
         "model": "AnyChatModel Asking Model OpenAICompatible Prices",
         "outcomes": "Outcomes",
-        "solver": "SimulatedSolver",
-        "stream": "PrecomputedEmbedder play",
+        "stream": "PrecomputedEmbedder SimulatedSolver play",
         "synthetic": "tickets",
         "tasks.task": "FileTask Item",
     },

@@ -12,9 +12,8 @@ from cascade_memory.bandit import intervals
 from cascade_memory.bandit.intervals import Interval
 from cascade_memory.bandit.off_policy import Estimates, Logged, estimate
 from cascade_memory.domain.cost import Costs
-from cascade_memory.insight.learned import Learned
-from cascade_memory.insight.report import Arm, Bin, Calibration, Coverage, Report, ShadowReport
-from cascade_memory.ports.judged import Judged
+from cascade_memory.insight.report import Arm, Bin, Calibration, Coverage, Learned, Report, ShadowReport
+from cascade_memory.ports.policy import Judged
 
 _ROUNDING = 1e-5  # possible rounding error of probabilities, which are stored in single precision
 

@@ -14,8 +14,7 @@ from cascade_memory.lazy import door
 if TYPE_CHECKING:
     from cascade_memory.langchain.embeddings import LangChainEmbedder
     from cascade_memory.langchain.handler import CascadeCallbackHandler
-    from cascade_memory.langchain.judge import LLMJudge
-    from cascade_memory.langchain.langsmith import collect_feedback
+    from cascade_memory.langchain.judging import LLMJudge, collect_feedback
     from cascade_memory.langchain.middleware import CascadeMiddleware
     from cascade_memory.langchain.retriever import CascadeMemory
 
@@ -33,8 +32,7 @@ __getattr__, __dir__ = door(
     {
         "embeddings": "LangChainEmbedder",
         "handler": "CascadeCallbackHandler",
-        "judge": "LLMJudge",
-        "langsmith": "collect_feedback",
+        "judging": "LLMJudge collect_feedback",
         "middleware": "CascadeMiddleware",
         "retriever": "CascadeMemory",
     },

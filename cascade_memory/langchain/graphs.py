@@ -9,12 +9,11 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable
 
 from cascade_memory.cycle.chat_turns import Show
-from cascade_memory.domain.quoting import quoted
+from cascade_memory.domain.display import quoted
 from cascade_memory.errors import InvalidInput
+from cascade_memory.langchain.documents import with_cases
 from cascade_memory.langchain.guarding import ToolGuard, tool_guard
-from cascade_memory.langchain.injection import with_cases
-from cascade_memory.langchain.nodes import Score, learn_node, recall_node
-from cascade_memory.langchain.places import Skip, Text
+from cascade_memory.langchain.nodes import Score, Skip, Text, learn_node, recall_node
 
 if TYPE_CHECKING:
     from cascade_memory.assembly.cascade import CascadeMemory as Engine

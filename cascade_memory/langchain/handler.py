@@ -11,8 +11,7 @@ from langgraph.callbacks import GraphCallbackHandler
 from langgraph.errors import GraphInterrupt
 from langgraph.types import Command
 
-from cascade_memory.domain.react_text import is_react, thought_of
-from cascade_memory.domain.transcript import is_rendered
+from cascade_memory.domain.transcript import is_react, is_rendered, thought_of
 from cascade_memory.langchain.block import block_around
 from cascade_memory.langchain.closing import Closing, was_cut_off
 from cascade_memory.langchain.messages import answer_in, model_named, text_of

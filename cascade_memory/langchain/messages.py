@@ -1,24 +1,68 @@
-"""Reads from a conversation which task was asked and how it was solved."""
+"""Reads from a conversation which task was asked and how it was solved.
+
+An agent's messages are recorded outside its history, because the history may be summarised before the episode ends.
+"""
 
 from __future__ import annotations
 
 import re
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage, convert_to_messages
 
 from cascade_memory.conversation import turns
-from cascade_memory.domain import recall_tool
-from cascade_memory.domain.react_text import is_react, read_react
+from cascade_memory.domain.recall import TOOL_NAME
 from cascade_memory.domain.trajectory import Solution, Step, Trajectory
-from cascade_memory.domain.transcript import MAX_FIELD_CHARS, answer_among, as_json, as_solution, is_rendered, tool_step
+from cascade_memory.domain.transcript import (
+    MAX_FIELD_CHARS,
+    answer_among,
+    as_json,
+    as_solution,
+    is_react,
+    is_rendered,
+    read_react,
+    tool_step,
+)
 from cascade_memory.domain.validation import MAX_QUERY_CHARS, clean_text
 from cascade_memory.redaction.marking import cut_short
 
+_MAX_EPISODES = 1024
+_MAX_MESSAGES = 2_000
 RECALLED = "cascade_recall"  # marks a tool message that shows recalled cases
 WARNED = "cascade_warning"  # marks a tool message that is a warning, with its id: the tool has not run
 _OBSERVATION = re.compile(r"\s*Observation[ \t]*\d*[ \t]*:[ \t]*")
+
+
+class Record:
+    """The messages of the latest ``_MAX_EPISODES`` episodes.
+
+    Those of older episodes are dropped, since some are never taken. Thread-safe.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._messages: OrderedDict[str, list[BaseMessage]] = OrderedDict()
+
+    def add(self, episode_id: str, messages: Sequence[BaseMessage]) -> None:
+        """Record messages of an episode."""
+        with self._lock:
+            kept = self._messages.setdefault(episode_id, [])
+            self._messages.move_to_end(episode_id)
+            kept.extend(messages[: max(0, _MAX_MESSAGES - len(kept))])
+            while len(self._messages) > _MAX_EPISODES:
+                self._messages.popitem(last=False)
+
+    def take(self, episode_id: str) -> list[BaseMessage]:
+        """Return and remove the messages of an episode."""
+        with self._lock:
+            return self._messages.pop(episode_id, [])
+
+    def __len__(self) -> int:
+        """Return the number of episodes that are being recorded."""
+        return len(self._messages)
 
 
 def messages_in(value: object) -> list[BaseMessage]:
@@ -175,7 +219,7 @@ def _calls(message: AIMessage, text: str, results: Mapping[str, ToolMessage], ow
     steps: list[Step] = []
     for call in message.tool_calls:
         result = results.get(call["id"] or "")
-        if call["name"] == recall_tool.NAME or call["id"] in own or (result is not None and is_of_memory(result)):
+        if call["name"] == TOOL_NAME or call["id"] in own or (result is not None and is_of_memory(result)):
             continue
         steps.append(
             tool_step(

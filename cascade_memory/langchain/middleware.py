@@ -13,17 +13,16 @@ from langgraph.config import get_config
 from typing_extensions import NotRequired, override
 
 from cascade_memory.cycle.chat_turns import Show, check_show
+from cascade_memory.domain.display import quoted
 from cascade_memory.domain.interruptible import interruptible
-from cascade_memory.domain.quoting import quoted
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.validation import check_namespace
 from cascade_memory.errors import InvalidInput
 from cascade_memory.langchain.block import block_around
+from cascade_memory.langchain.documents import in_system, shown, with_cases
 from cascade_memory.langchain.guarding import awarning_before, warning_before
-from cascade_memory.langchain.injection import in_system, shown, with_cases
-from cascade_memory.langchain.messages import RECALLED, messages_in, model_in, read, since, solution_in
-from cascade_memory.langchain.places import Skip, Text, check_places, going_on, over, solution_at, task_at
-from cascade_memory.langchain.record import Record
+from cascade_memory.langchain.messages import RECALLED, Record, messages_in, model_in, read, since, solution_in
+from cascade_memory.langchain.nodes import Skip, Text, check_places, going_on, over, solution_at, task_at
 from cascade_memory.langchain.run_tree import CHANNEL, EPISODE_KEY, METADATA_KEY, actor_in
 from cascade_memory.memory.threads import in_thread
 from cascade_memory.runs.around import ActiveEpisode, within

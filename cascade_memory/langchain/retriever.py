@@ -19,10 +19,10 @@ from pydantic import ConfigDict, Field, PrivateAttr
 from typing_extensions import Self, Unpack
 
 from cascade_memory.assembly.cascade import CascadeMemory as Engine
-from cascade_memory.domain.asker import asked_by
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.trajectory import Solution, Step
+from cascade_memory.domain.waiting import asked_by
 from cascade_memory.errors import InvalidInput, MissingExtra, UnknownEpisode
 from cascade_memory.langchain.block import Attached, Attachment, Block
 from cascade_memory.langchain.documents import documents, recall_tool
@@ -30,15 +30,15 @@ from cascade_memory.langchain.embeddings import LangChainEmbedder
 from cascade_memory.langchain.graphs import GraphHooks
 from cascade_memory.langchain.handler import CascadeCallbackHandler
 from cascade_memory.langchain.run_tree import ACTOR_KEY, CHANNEL, EPISODE_KEY, METADATA_KEY
-from cascade_memory.memory.passed_wrongly import saying
+from cascade_memory.memory.explaining import saying
 from cascade_memory.memory.threads import in_reward_thread, in_thread
-from cascade_memory.ports.embedder import Embedder
+from cascade_memory.ports.encoders import Embedder
 from cascade_memory.runs.adapter import Adapter, SharedOptions, engine_for
 from cascade_memory.runs.around import active_episode, join
 
 if TYPE_CHECKING:
     from cascade_memory.langchain.middleware import CascadeMiddleware, Namespace
-    from cascade_memory.langchain.places import Skip, Text
+    from cascade_memory.langchain.nodes import Skip, Text
 
 
 class LangChainOptions(SharedOptions, total=False):

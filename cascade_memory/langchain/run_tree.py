@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
-from cascade_memory.domain.asker import Asker, asked_by
+from cascade_memory.domain.waiting import Asker, asked_by
 
 if TYPE_CHECKING:
     from cascade_memory.langchain.block import Block

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cascade_memory.encoders.light import LightEncoder
 from cascade_memory.encoders.meaning import UNKNOWN, Noted, identity_of, noted
 from cascade_memory.learning.ranker import Ranker
-from cascade_memory.ports.pair_encoder import PairEncoder
+from cascade_memory.ports.encoders import PairEncoder
 from cascade_memory.ports.policy import Feedback
 from cascade_memory.redaction.saying import log_of
 

@@ -14,8 +14,8 @@ from cascade_memory.learning.columns import columns_of
 from cascade_memory.learning.ranker import Ranker
 from cascade_memory.learning.screen import Screen
 from cascade_memory.learning.trainer import trainer_for
+from cascade_memory.ports.encoders import Candidates, PairEncoder
 from cascade_memory.ports.lock import Lease
-from cascade_memory.ports.pair_encoder import Candidates, PairEncoder
 from cascade_memory.ports.policy import Choice, Feedback, Policy, Slate
 from cascade_memory.ports.snapshots import Snapshot, Snapshots
 from cascade_memory.redaction.saying import log_of

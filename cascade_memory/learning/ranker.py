@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.bandit.neural_bandit import Schedule
-from cascade_memory.ports.pair_encoder import PairEncoder
+from cascade_memory.ports.encoders import PairEncoder
 from cascade_memory.ports.policy import Feedback, Policy
 
 Lookup = Callable[[NDArray[np.int64]], NDArray[np.float32]]  # case keys -> their vectors

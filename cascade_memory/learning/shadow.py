@@ -12,7 +12,7 @@ from cascade_memory.cycle.learn import WINDOW, needs_rebuild
 from cascade_memory.cycle.recall import Recalled
 from cascade_memory.domain.records import Change, Opinion
 from cascade_memory.learning.ranker import Ranker
-from cascade_memory.ports.pair_encoder import Candidates, PairEncoder, Query
+from cascade_memory.ports.encoders import Candidates, PairEncoder, Query
 from cascade_memory.ports.policy import Choice, Slate
 
 if TYPE_CHECKING:

@@ -11,10 +11,9 @@ from cascade_memory.bandit.neural_bandit import NeuralBandit, Schedule
 from cascade_memory.cycle.learn import learn
 from cascade_memory.domain.records import Change
 from cascade_memory.learning.columns import Columns
-from cascade_memory.learning.frozen_pairs import FrozenPairTrainer
-from cascade_memory.learning.ledger_pair_encoder import LedgerPairEncoder, chosen_refs, hindsight_lessons
+from cascade_memory.learning.ledger_pairs import FrozenPairTrainer, LedgerPairEncoder, chosen_refs, hindsight_lessons
 from cascade_memory.learning.ranker import Ranker
-from cascade_memory.ports.pair_encoder import Candidates, PairEncoder, TrainableEncoder
+from cascade_memory.ports.encoders import Candidates, PairEncoder, TrainableEncoder
 from cascade_memory.ports.policy import Feedback, Floats, Policy, State
 
 if TYPE_CHECKING:

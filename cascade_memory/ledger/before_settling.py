@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from cascade_memory.domain.records import Settlement
-from cascade_memory.domain.reward_channel import HOUR, MINUTE
+from cascade_memory.domain.trust import HOUR, MINUTE
 from cascade_memory.errors import UnknownEpisode
 from cascade_memory.ledger import running
 from cascade_memory.ledger.cases import KNOWN, SAME, known_values

@@ -19,9 +19,8 @@ from cascade_memory.errors import CascadeError, MemoryForked, StoreBusy, StoreEr
 from cascade_memory.ledger import forking
 from cascade_memory.ledger.belonging import Belonging
 from cascade_memory.ledger.explained import FAILURES, explain, explained
-from cascade_memory.ledger.opening import BUSY_MS, check_sqlite, opened
-from cascade_memory.ledger.read_only import State, opened_for_reading, state_of
-from cascade_memory.ledger.vacuum import vacuum_elsewhere
+from cascade_memory.ledger.maintenance import vacuum_elsewhere
+from cascade_memory.ledger.opening import BUSY_MS, State, check_sqlite, opened, opened_for_reading, state_of
 
 _ATTEMPTS = 3  # attempts to open a file that another process is replacing
 _STEP_MS = 50
@@ -146,7 +145,7 @@ class Connections:
         raise StoreUnwritable(f"the memory can only be read at the moment: {self.read_only}")
 
     def _look_again(self, path: Path) -> None:
-        """Open the file again if another process has written to it since it was opened as immutable (see ``read_only``).
+        """Open the file again if another process has written to it since it was opened as immutable (see ``opening``).
 
         It is opened for writing if that is possible, and otherwise for reading only.
         """

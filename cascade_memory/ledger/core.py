@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.domain.digests import Signed
 from cascade_memory.domain.records import Change
-from cascade_memory.domain.signed import Signed
 from cascade_memory.errors import StoreBusy
 from cascade_memory.ledger import numbering, redeeming, running
 from cascade_memory.ledger.actions import SQLActions
@@ -33,7 +33,7 @@ from cascade_memory.ledger.provenance import SQLProvenance
 from cascade_memory.ledger.recalls import Recalling
 from cascade_memory.ledger.rows import KEYS, SET_FACT, fetched, fetched_for, with_vectors
 from cascade_memory.ledger.viewing import SQLViewing
-from cascade_memory.ports.pair_encoder import Candidates
+from cascade_memory.ports.encoders import Candidates
 
 _TEXT_CHARS = 2_000  # characters of a query that are used for comparing words
 _SCANNED = (int, int, str, str, bytes)  # the types of the columns that scan reads; an edited row may hold anything

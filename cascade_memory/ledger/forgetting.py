@@ -12,13 +12,12 @@ from cascade_memory.domain.provenance import Wanted
 from cascade_memory.domain.records import FORGOTTEN, PURGED, Settlement, Undone
 from cascade_memory.errors import NamespaceForgotten
 from cascade_memory.ledger import action_log, cases, episode_states, numbering, owned, room
-from cascade_memory.ledger.coming_back import as_prepared, coming_back, take_back, take_back_verdicts
 from cascade_memory.ledger.compaction import offering, take_out
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.events import HEARING
 from cascade_memory.ledger.naming import Named, Naming, by_episode, by_ids, by_source, by_where
-from cascade_memory.ledger.others_episodes import forget_outcomes
 from cascade_memory.ledger.recalls import count_use, shown_to
+from cascade_memory.ledger.restoring import as_prepared, coming_back, forget_outcomes, take_back, take_back_verdicts
 from cascade_memory.ledger.rows import KEYS, executed_for, fetched_for, note
 from cascade_memory.ledger.schema import ACTIONS
 from cascade_memory.ledger.undoing import Undoing
@@ -62,7 +61,7 @@ def forget(
 ) -> dict[str, int]:
     """Delete what is named, and the cases that no other source verifies; return the numbers of deleted rows by name.
 
-    The candidates of logged recalls are not changed here. For ``again``, see ``others_episodes.forget_outcomes``; ``by`` is the
+    The candidates of logged recalls are not changed here. For ``again``, see ``restoring.forget_outcomes``; ``by`` is the
     actor who forgets.
     """
     gone = {"cases": 0, "episodes": 0, "recalls": 0, "outcomes": 0}

@@ -13,7 +13,7 @@ from cascade_memory.ledger.compaction import NUMBERS, compacted_until
 from cascade_memory.ledger.database import Database
 from cascade_memory.ledger.lessons import FEEDBACK_COLUMNS, feedback, opinion
 from cascade_memory.ledger.rows import given, unpack_floats
-from cascade_memory.ports.judged import Judged
+from cascade_memory.ports.policy import Judged
 
 _LESSON = FEEDBACK_COLUMNS.count(",") + 1
 _FIRST = "(SELECT min(key) FROM recall AS one WHERE one.episode = episode.key AND one.kind = 'recall')"

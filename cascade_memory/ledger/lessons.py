@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.records import PURGED, TOOK_BACK, Column
-from cascade_memory.domain.reward_channel import weight_of
+from cascade_memory.domain.trust import weight_of
 from cascade_memory.ledger.compaction import COMPACTED, NUMBERS, compacted_until, shrink
 from cascade_memory.ledger.database import Connection, Database
 from cascade_memory.ledger.rows import (

@@ -1,31 +1,80 @@
-"""The part of the ledger that checks it for damage, repairs it, and changes its embedder.
+"""The part of the ledger that checks it for damage, repairs it, changes its embedder, and rewrites its file.
 
-Orphaned rows, rows that cannot be used, and times in the future can come from a torn file, from tampering, or from a clock that
-was set back.
+Orphaned rows, rows that cannot be used, and times in the future can come from a torn file, from tampering, or from a clock
+that was set back. The file is rewritten in another process, so that the RAM and the temporary folder for this are not the
+host's.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
+import subprocess
+import sys
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cascade_memory.domain.sqlite_files import check_files
 from cascade_memory.errors import StoreError
-from cascade_memory.ledger import audit_chain, cases, owned
+from cascade_memory.ledger import action_log, cases, owned
 from cascade_memory.ledger.audit import Fault, faults
 from cascade_memory.ledger.belonging import EMBEDDER, begin_generation
 from cascade_memory.ledger.database import Connection, Database, take_long
 from cascade_memory.ledger.mending import cured, summary
 from cascade_memory.ledger.rows import SET_FACT, pack_floats
 
+# SQLite writes the copy to a temporary file, in the folder that this variable names (the latter on Windows). The texts of cases
+# must not go to /tmp. A process reads the variable only once, and in the host's process it would also affect the host's own use
+# of SQLite.
+_PLACES = ("SQLITE_TMPDIR", "TMP")
+_CACHE_KB = 32_768  # for the ledger, and the same again for the copy
+# The program exits without closing the ledger. The last process that closes a ledger deletes its log, and SQLite knows by the
+# locks on the file whether others have it open. A host that opened and closed the file itself has lost its locks on it, so
+# SQLite would not notice that host.
+_PROGRAM = """
+import os, sqlite3, sys
+try:
+    connection = sqlite3.connect(sys.argv[1], uri=True, isolation_level=None, timeout=30)
+    connection.execute("PRAGMA temp_store = FILE")
+    connection.execute("PRAGMA secure_delete = ON")
+    connection.execute("PRAGMA cache_size = -" + sys.argv[2])
+    connection.execute("VACUUM")
+except sqlite3.Error as error:
+    sys.stderr.write(str(error))
+    sys.stderr.flush()
+    os._exit(1)
+os._exit(0)
+"""
 _AT_ONCE = 1_000  # faulty rows that are collected before any of them is repaired
 _ROUNDS = 100  # rounds are repeated, since removing rows may orphan others
 _TEXTS = " UNION ".join(f"SELECT query FROM {joined}" for joined in owned.WITH_QUERIES.values())
+
+
+def vacuum_elsewhere(path: Path) -> None:
+    """Rewrite a ledger without its free pages; raise ``sqlite3.OperationalError`` if SQLite fails in the other process."""
+    check_files(path)
+    uri = f"{path.absolute().as_uri()}?mode=rw"  # with mode=rw, SQLite does not create the file if it is gone
+    command = [sys.executable, "-I", "-c", _PROGRAM, uri, str(_CACHE_KB)]  # "-I": import nothing from the working directory
+    try:
+        done = subprocess.run(
+            command,
+            env={**os.environ, **dict.fromkeys(_PLACES, str(path.parent))},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+        )
+    except OSError as error:
+        raise StoreError(f"cannot start the process that rewrites {path}: {error}; nothing was purged yet") from error
+    if done.returncode:
+        raise sqlite3.OperationalError(done.stderr.strip() or f"the process that rewrites it ended with {done.returncode}")
 
 
 class SQLMaintenance(ABC):
@@ -81,12 +130,12 @@ class SQLMaintenance(ABC):
         The digest of an entry is made from it and from the entry before it, and so reveals changes.
         """
         with self._connections.read() as connection:
-            return audit_chain.verdict(connection)
+            return action_log.check_chain(connection)
 
     def seal_audit_log(self) -> str:
         """Compute the audit log's digests again from the first wrong one on, and record this, durably; return a sentence."""
         with self._connections.write(durable=True) as connection:
-            return audit_chain.seal_again(connection)
+            return action_log.seal_again(connection)
 
     def ahead_of(self, now: float) -> int:
         """Return how many stored times are in the future."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from cascade_memory.domain.provenance import Wanted
-from cascade_memory.ledger.coming_back import coming_back, decisions_of
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.declaring import Table
 from cascade_memory.ledger.filters import ADDITIONS, CASES, EPISODES, EXPIRED_CASES, OUTCOMES, Filtered, compile_where
 from cascade_memory.ledger.provenance import conditions
+from cascade_memory.ledger.restoring import coming_back, decisions_of
 from cascade_memory.ledger.rows import KEYS, fetched_for
 from cascade_memory.ledger.schema import ADDED
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.actions import NewAction, Taken
+from cascade_memory.domain.digests import Signed
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.records import CASE_ADDED, SETTLED, Column, NewCase, Settled, Settlement, Unsettled
-from cascade_memory.domain.signed import Signed
 from cascade_memory.domain.trust import REVISED, level
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, EpisodeClosed, TicketRefused, UnknownEpisode
 from cascade_memory.ledger import case_states, cases, episode_states, redeeming, verdicts

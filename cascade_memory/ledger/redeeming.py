@@ -6,7 +6,7 @@ that was signed here, and makes a key of its own when it needs one.
 
 from __future__ import annotations
 
-from cascade_memory.domain.signed import Signed, Times, is_key, new_key
+from cascade_memory.domain.digests import Signed, Times, is_key, new_key
 from cascade_memory.errors import TicketRefused
 from cascade_memory.ledger import running
 from cascade_memory.ledger.database import Connection

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from cascade_memory.domain import records
 from cascade_memory.domain.actions import check_known_actor, check_note
+from cascade_memory.domain.display import quoted
 from cascade_memory.domain.metadata import MetadataValue, check_fields
-from cascade_memory.domain.quoting import quoted
 from cascade_memory.domain.trajectory import Solution, check_solution
 from cascade_memory.domain.validation import (
     MAX_ID_CHARS,
@@ -34,7 +34,7 @@ from cascade_memory.ledger.compaction import NUMBERS
 from cascade_memory.ledger.declaring import BLOB, TEXT, Column, Row, Rule, between, whole
 from cascade_memory.ledger.facts import LONGEST
 from cascade_memory.ledger.rows import unpack_floats, unpack_ints, unpack_solution
-from cascade_memory.ports.embedder import noted
+from cascade_memory.ports.encoders import noted
 
 LARGEST = 1e12  # greatest absolute value of a feature
 LAST_NAMESPACE = 2**62  # greatest id: ids are only names, so large ones do no harm

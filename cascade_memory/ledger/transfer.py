@@ -20,7 +20,7 @@ from cascade_memory.domain.trajectory import Solution, gist
 from cascade_memory.domain.trust import LEVELS
 from cascade_memory.domain.validation import check_id, check_namespace, check_word
 from cascade_memory.errors import CascadeError, InvalidInput
-from cascade_memory.ledger import action_log, numbering, rules, transfer_actions, transfer_nested
+from cascade_memory.ledger import action_log, numbering, rules, transfer_parts
 from cascade_memory.ledger.case_states import BY_PERSON, HELD
 from cascade_memory.ledger.cases import HEAD_CHARS, insert_addition, insert_rest, solution_id
 from cascade_memory.ledger.database import Connection
@@ -30,7 +30,7 @@ from cascade_memory.ledger.room import displace
 from cascade_memory.ledger.rows import note, pack_floats, pack_ints, pack_metadata, pack_solution, unpack_ints
 from cascade_memory.ledger.running import now
 from cascade_memory.ledger.schema import ATTEMPT, CASES, EPISODE, OUTCOME, RECALL
-from cascade_memory.ledger.transfer_nested import a_list, additions_of, as_bytes, as_text, checked_additions
+from cascade_memory.ledger.transfer_parts import a_list, additions_of, as_bytes, as_text, checked_additions
 
 _CASE = CASES.travelling
 _EPISODE = EPISODE.travelling
@@ -56,7 +56,7 @@ def dump(connection: Connection) -> Iterator[dict[str, Any]]:
     digests: dict[int, str] = dict(connection.execute("SELECT id, digest FROM solution").fetchall())
     episodes: dict[int, str] = dict(connection.execute("SELECT key, id FROM episode").fetchall())
     cases: dict[int, str] = dict(connection.execute("SELECT key, id FROM cases").fetchall())
-    nested = transfer_nested.Nested(connection)
+    nested = transfer_parts.Nested(connection)
     of_capabilities = [one.exported(connection, cases) for one in OBSERVERS]
     for row in _rows(connection, "episode LEFT JOIN episode_vector USING (key)", ["key", *_EPISODE, "vector", "namespace"]):
         yield {
@@ -118,7 +118,7 @@ def dump(connection: Connection) -> Iterator[dict[str, Any]]:
             **nested.of("outcome", row["key"]),
             **_more(of_capabilities, "outcome", row["key"]),
         }
-    for action in transfer_actions.dump(connection, names):
+    for action in transfer_parts.dump_actions(connection, names):
         yield {**action, **_more(of_capabilities, "action", action["id"])}
 
 
@@ -242,7 +242,7 @@ class _Importer:
             self._settled.add(record["id"])
         if vector is not None:  # a compacted episode has none
             self._insert("episode_vector", {"key": key, "vector": vector})
-        transfer_nested.insert(self._connection, "episode", key, namespace, record)
+        transfer_parts.insert_nested(self._connection, "episode", key, namespace, record)
         return 1
 
     def _attempt(self, record: dict[str, Any], namespace: int) -> int:
@@ -290,7 +290,7 @@ class _Importer:
         insert_rest(self._connection, namespace, key, pack_solution(solution), vector, fields)
         for one in additions:
             insert_addition(self._connection, namespace, key, **one)
-        transfer_nested.insert(self._connection, "cases", key, namespace, record)
+        transfer_parts.insert_nested(self._connection, "cases", key, namespace, record)
         note(self._connection, namespace, CASE_ADDED, key)
         return 1
 
@@ -348,7 +348,7 @@ class _Importer:
             },
         )
         keep_fields(self._connection, OUTCOMES, namespace, key, fields)
-        transfer_nested.insert(self._connection, "outcome", key, namespace, record)
+        transfer_parts.insert_nested(self._connection, "outcome", key, namespace, record)
         self._heard("outcome", key, namespace, record)
         # An unconfirmed report of an agent waits for confirmation here as well.
         if record["source"] == "agent" and record["withdrawn_at"] is None:
@@ -367,7 +367,7 @@ class _Importer:
         if self._is_known("action", record["id"]):
             return 0
         undoes = self._key("action", record["undoes"], namespace)
-        action_log.append(self._connection, transfer_actions.row_of(record, namespace, undoes))
+        action_log.append(self._connection, transfer_parts.action_row(record, namespace, undoes))
         self._heard("action", record["id"], namespace, record)
         return 1
 

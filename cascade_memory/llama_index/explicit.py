@@ -15,8 +15,7 @@ from cascade_memory.domain.recall import Recall
 from cascade_memory.errors import InvalidInput
 from cascade_memory.llama_index.block import CascadeMemoryBlock
 from cascade_memory.llama_index.instrumentation import read_solution
-from cascade_memory.llama_index.naming import model_in, name_of_model
-from cascade_memory.llama_index.trajectory import text_of
+from cascade_memory.llama_index.trajectory import model_in, name_of_model, text_of
 from cascade_memory.memory.threads import in_reward_thread, in_thread, soon_in_reward_thread
 from cascade_memory.runs.around import ActiveEpisode, within
 from cascade_memory.runs.ending import answered, fail_open, status_of

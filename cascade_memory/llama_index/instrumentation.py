@@ -16,9 +16,8 @@ from workflows import Workflow
 from workflows.errors import WorkflowCancelledByUser
 
 from cascade_memory.domain.trajectory import Solution
-from cascade_memory.llama_index.naming import model_in, name_of_model
 from cascade_memory.llama_index.runs import Run, Runs
-from cascade_memory.llama_index.trajectory import grown, is_streamed, solution_in
+from cascade_memory.llama_index.trajectory import grown, is_streamed, model_in, name_of_model, solution_in
 from cascade_memory.runs.ending import RunEndWorker, answered, fail_open, status_of
 
 if TYPE_CHECKING:

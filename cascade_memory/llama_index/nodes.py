@@ -10,8 +10,7 @@ from llama_index.core.tools import FunctionTool
 from pydantic import BaseModel, Field
 
 from cascade_memory.cycle.reuse import body
-from cascade_memory.domain import recall_tool as texts
-from cascade_memory.domain.recall import Recall, RecalledCase
+from cascade_memory.domain.recall import TOOL_DESCRIPTION, TOOL_FOUND_NOTHING, TOOL_NAME, TOOL_QUERY, Recall, RecalledCase
 from cascade_memory.memory.threads import in_thread
 
 CASE_ID, EPISODE_ID = "case_id", "cascade_episode_id"
@@ -45,14 +44,14 @@ def _number(value: float) -> float | None:
 class Question(BaseModel):
     """The arguments of the tool."""
 
-    query: str = Field(description=texts.QUERY)
+    query: str = Field(description=TOOL_QUERY)
 
 
 def recall_tool(recall: Callable[[str], Recall], name: str | None, description: str | None) -> FunctionTool:
     """Make a tool that returns the rendered cases; LlamaIndex's own ``RetrieverTool`` would change the query."""
 
     def answer(query: str) -> str:
-        return recall(query).render() or texts.NOTHING
+        return recall(query).render() or TOOL_FOUND_NOTHING
 
     async def aanswer(query: str) -> str:
         return await in_thread(lambda: answer(query), ends_named=True)
@@ -60,7 +59,7 @@ def recall_tool(recall: Callable[[str], Recall], name: str | None, description: 
     return FunctionTool.from_defaults(
         fn=answer,
         async_fn=aanswer,
-        name=name or texts.NAME,
-        description=description or texts.DESCRIPTION,
+        name=name or TOOL_NAME,
+        description=description or TOOL_DESCRIPTION,
         fn_schema=Question,
     )

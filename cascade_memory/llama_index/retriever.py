@@ -16,12 +16,11 @@ from llama_index.core.tools import BaseTool, FunctionTool
 from typing_extensions import Unpack
 
 from cascade_memory.assembly.cascade import CascadeMemory as Engine
-from cascade_memory.domain.asker import asked_by
 from cascade_memory.domain.episode import Episode
 from cascade_memory.domain.metadata import MetadataValue, check_metadata
-from cascade_memory.domain.recall import Recall
-from cascade_memory.domain.recall_tool import NAME
+from cascade_memory.domain.recall import TOOL_NAME, Recall
 from cascade_memory.domain.validation import MAX_QUERY_CHARS, check_k
+from cascade_memory.domain.waiting import asked_by
 from cascade_memory.llama_index.block import CascadeMemoryBlock
 from cascade_memory.llama_index.embeddings import LlamaIndexEmbedder
 from cascade_memory.llama_index.explicit import arun
@@ -29,9 +28,9 @@ from cascade_memory.llama_index.guarding import Guard, NotedSteps, guarded
 from cascade_memory.llama_index.instrumentation import CascadeSpanHandler
 from cascade_memory.llama_index.nodes import nodes, recall_tool
 from cascade_memory.llama_index.runs import CHANNEL, Run, Runs, actor_here
-from cascade_memory.memory.passed_wrongly import saying
+from cascade_memory.memory.explaining import saying
 from cascade_memory.memory.threads import in_thread
-from cascade_memory.ports.embedder import Embedder
+from cascade_memory.ports.encoders import Embedder
 from cascade_memory.runs.adapter import Adapter, SharedOptions, engine_for
 from cascade_memory.runs.around import ActiveEpisode, JoinedSession, active_episode, join
 
@@ -95,7 +94,7 @@ class CascadeMemory(Adapter, BaseRetriever, metaclass=saying(type(BaseRetriever)
         self._settings = (self._k, settings)
         self._runs = Runs()
         self._named = False
-        self._own_tools = {NAME}
+        self._own_tools = {TOOL_NAME}
         self._noted = NotedSteps()
         self._handler = CascadeSpanHandler(self._engine, self._runs, self._own_tools)
         super().__init__()

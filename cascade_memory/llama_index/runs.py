@@ -19,8 +19,8 @@ from llama_index_instrumentation.dispatcher import active_instrument_tags
 from llama_index_instrumentation.span import active_span_id
 from workflows import Workflow
 
-from cascade_memory.domain.asker import Asker
 from cascade_memory.domain.recall import Recall
+from cascade_memory.domain.waiting import Asker
 
 _MOST = 256  # limit for runs that are found by their id: nothing reports their end
 _MOST_LATE = 8_192  # spans whose threads may outlive their run; the latest ones

@@ -1,7 +1,8 @@
-"""Turns the actions and the answer of a run into a solution."""
+"""Reads from a run what its actions and its answer were, as a solution, and which model it used."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -9,19 +10,50 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from llama_index.core.agent.workflow import AgentOutput
+from llama_index.core.base.llms.base import BaseLLM
 from llama_index.core.base.llms.types import ChatMessage, TextBlock
 from llama_index.core.base.response.schema import AsyncStreamingResponse, PydanticResponse, StreamingResponse
 from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 from workflows.events import StopEvent
 
 from cascade_memory.conversation import turns
-from cascade_memory.domain import recall_tool
+from cascade_memory.domain.recall import TOOL_FOUND_NOTHING, TOOL_NAME
 from cascade_memory.domain.trajectory import Solution, Step, Trajectory
 from cascade_memory.domain.transcript import MAX_FIELD_CHARS, answer_among, as_json, as_solution, is_rendered, tool_step
 from cascade_memory.domain.validation import MAX_QUERY_CHARS, clean_text
 from cascade_memory.redaction.marking import cut_short
 
 _NOTHING_FOUND = "Empty Response"  # the answer of a query engine that found no node and did not call its model
+
+
+def model_in(result: Any) -> str | None:
+    """Return the name of the model from the provider's own response in a response or an agent's result; None if it has none.
+
+    >>> from llama_index.core.base.llms.types import CompletionResponse
+    >>> model_in(CompletionResponse(text="5", raw={"model": "gpt-5.2"})), model_in("5")
+    ('gpt-5.2', None)
+    """
+    if type(result) is StopEvent:
+        result = result.result
+    raw = getattr(result, "raw", None)
+    for key in ("model", "model_version"):
+        name = cast("Mapping[str, Any]", raw).get(key) if isinstance(raw, Mapping) else getattr(raw, key, None)
+        if isinstance(name, str) and name:
+            return name
+    return None
+
+
+def name_of_model(llm: object) -> str | None:
+    """Return the name under which a model is asked; None if it does not say.
+
+    >>> from llama_index.core.llms import MockLLM
+    >>> name_of_model(MockLLM()), name_of_model(None)
+    ('unknown', None)
+    """
+    if isinstance(llm, BaseLLM):
+        with contextlib.suppress(Exception):  # some models compute their metadata, and cannot for a name that they do not know
+            return llm.metadata.model_name
+    return None
 
 
 def text_of(message: ChatMessage) -> str:
@@ -84,7 +116,7 @@ def solution_in(result: Any, own_tools: Collection[str] = ()) -> Solution | None
 
 def _is_own(call: Any, own_tools: Collection[str]) -> bool:
     seen = _observation(call)
-    return call.tool_name in {recall_tool.NAME, *own_tools} or seen == recall_tool.NOTHING or is_rendered(seen)
+    return call.tool_name in {TOOL_NAME, *own_tools} or seen == TOOL_FOUND_NOTHING or is_rendered(seen)
 
 
 def _step(call: Any) -> Step:

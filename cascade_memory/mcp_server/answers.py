@@ -1,6 +1,8 @@
-"""What each tool answers: the schemas that clients read, and that every answer is checked against.
+"""What each tool answers, and how it refuses.
 
-A client may report what it did as steps of such a schema; they become a solution here.
+The schemas of the answers are those that clients read, and that every answer is checked against. Why the arguments of a call
+are refused is said in a sentence: the SDK's own text has names from inside, and a web address. A client may report what it did
+as steps of such a schema; they become a solution here.
 """
 
 from __future__ import annotations
@@ -8,17 +10,69 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 from pydantic.json_schema import SkipJsonSchema
 
+from cascade_memory.domain.display import quoted
 from cascade_memory.domain.trajectory import Solution, Step
 from cascade_memory.domain.transcript import MAX_FIELD_CHARS, as_solution, is_rendered, tool_step
 from cascade_memory.domain.validation import clean_text
 from cascade_memory.errors import InvalidInput
 from cascade_memory.redaction.marking import cut_short
+from cascade_memory.visible import visible
 
+_MOST = 5  # reasons that are said
+_REWARD = "a number from 0 to 1"
+_KINDS = {
+    "string": "a text",
+    "float": "a number",
+    "bool": "true or false",
+    "list": "a list",
+    "dict": "an object",
+    "model": "an object",
+}
 MOST_STEPS = 200  # of a report
 _OWN = ("recall_cases", "check_action", "report_outcome", "add_case", "forget_cases", "memory_stats")  # this server's own tools
+
+
+def refused(tool: str, properties: Mapping[str, Any], error: ValidationError) -> str:
+    """Say which arguments of a tool are missing or of another type. ``properties`` are those of the tool's schema.
+
+    >>> from pydantic import BaseModel
+    >>> class Arguments(BaseModel):
+    ...     ticket: str
+    ...     reward: float
+    >>> about = {"ticket": {"description": "The ticket that recall_cases returned"}}
+    >>> try:
+    ...     Arguments.model_validate({"reward": "good"})
+    ... except ValidationError as wrong:
+    ...     print(refused("report_outcome", about, wrong))
+    report_outcome needs ticket: the ticket that recall_cases returned; reward must be a number from 0 to 1, not 'good'
+    """
+    wrong = error.errors(include_url=False, include_context=False)
+    said = [_missing(tool, properties, one) if one["type"] == "missing" else _unfit(one) for one in wrong[:_MOST]]
+    return visible("; ".join(said))
+
+
+def _missing(tool: str, properties: Mapping[str, Any], one: Mapping[str, Any]) -> str:
+    name = _place(one["loc"])
+    about = str(properties.get(name, {}).get("description", ""))
+    return f"{tool} needs {name}" + (f": {about[:1].lower()}{about[1:]}" if about else "")
+
+
+def _unfit(one: Mapping[str, Any]) -> str:
+    place = _place(one["loc"])
+    kind = _REWARD if place == "reward" else _KINDS.get(str(one["type"]).partition("_")[0])
+    if kind is None:
+        return f"{place} is refused: {one['msg']}"
+    given = "null" if one["input"] is None else quoted(one["input"])  # as the client wrote it
+    return f"{place} must be {kind}, not {given}"
+
+
+def _place(path: tuple[int | str, ...]) -> str:
+    """Write where a value stands: ``steps[0].action``."""
+    first, *rest = path or ("the arguments",)
+    return str(first) + "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in rest)
 
 
 def _without_default(schema: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from cascade_memory.domain.asker import Asker, asked_by
+from cascade_memory.domain.waiting import Asker, asked_by
 from cascade_memory.mcp_server.clients import ASKING, Clients, Tokens
 from cascade_memory.memory.threads import in_thread
 from cascade_memory.serving.asgi import App, Receive, Scope, Send, answer

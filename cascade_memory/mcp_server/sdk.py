@@ -10,7 +10,7 @@ from mcp.types import INVALID_PARAMS, CallToolResult, ErrorData, JSONRPCError, J
 from pydantic import ValidationError
 
 from cascade_memory import __version__
-from cascade_memory.mcp_server.refusals import refused
+from cascade_memory.mcp_server.answers import refused
 
 try:
     _home: Any = importlib.import_module("mcp.server.mcpserver")

@@ -16,22 +16,21 @@ from cascade_memory.cycle.reuse import Template, render
 from cascade_memory.cycle.select import Exposure
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.case import Case, task_alone
+from cascade_memory.domain.digests import Signed
 from cascade_memory.domain.episode import TRUSTED_SOURCES, Episode, check_sources
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.records import Beside, RecallRecord, Unkept
-from cascade_memory.domain.reward_channel import cap_of, check_caps
-from cascade_memory.domain.signed import Signed
 from cascade_memory.domain.tickets import Tickets, check_tickets, ticket_of
 from cascade_memory.domain.trajectory import Solution
-from cascade_memory.domain.trust import CHANNELS, ByWhom, check_min_trust
+from cascade_memory.domain.trust import CHANNELS, ByWhom, cap_of, check_caps, check_min_trust
 from cascade_memory.domain.validation import check_callable, check_duration, check_id, check_k, check_namespace, check_reward
 from cascade_memory.domain.waiting import Flag, patience
 from cascade_memory.engine.door import Incoming
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.part import EnginePart
+from cascade_memory.engine.recording import failed_recall
 from cascade_memory.engine.request import Judgement, RecallRequest
-from cascade_memory.engine.undecided import failed_recall
 from cascade_memory.errors import (
     EmbedderFailed,
     EpisodeClosed,
@@ -43,7 +42,7 @@ from cascade_memory.errors import (
     UnknownCase,
     UnknownEpisode,
 )
-from cascade_memory.ledger.filter_limits import plain_filter
+from cascade_memory.ledger.filters import plain_filter
 from cascade_memory.memory.options import Retention, Trust
 from cascade_memory.memory.verdict import LOOKS_SOLVED, RewardFn, check_reward_fn, step_of
 from cascade_memory.redaction.marking import redact_secrets

@@ -8,10 +8,9 @@ from typing import Any, cast, get_args
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.case import Case, ExpiredCase, check_why
 from cascade_memory.domain.episode import Episode, check_source
-from cascade_memory.domain.moments import Moment
 from cascade_memory.domain.provenance import Wanted
 from cascade_memory.domain.recall import Recall
-from cascade_memory.domain.validation import check_id, check_k, check_text, check_word
+from cascade_memory.domain.validation import Moment, check_id, check_k, check_text, check_word
 from cascade_memory.domain.viewed import CaseOrder, Neighbour, Page, Sort, State
 from cascade_memory.errors import InvalidInput
 from cascade_memory.insight.frames import frame_of

@@ -14,9 +14,9 @@ from cascade_memory.cycle.retain import new_case
 from cascade_memory.domain.actions import NewAction, only
 from cascade_memory.domain.case import WHY, CaseText
 from cascade_memory.domain.digests import digest
+from cascade_memory.domain.display import quoted
 from cascade_memory.domain.metadata import MetadataValue
 from cascade_memory.domain.provenance import Wanted
-from cascade_memory.domain.quoting import quoted
 from cascade_memory.domain.records import NewCase, RecallRecord, Settlement, Undone
 from cascade_memory.domain.trajectory import Solution, solution_text
 from cascade_memory.domain.trust import ByWhom
@@ -24,7 +24,7 @@ from cascade_memory.domain.validation import check_id
 from cascade_memory.engine.door import Door, Incoming
 from cascade_memory.engine.engine import Engine
 from cascade_memory.engine.namespace_state import NamespaceState
-from cascade_memory.engine.undecided import proposal_record
+from cascade_memory.engine.recording import proposal_record
 from cascade_memory.errors import InvalidInput, NamespaceForgotten, UnknownCase, UnknownEpisode
 from cascade_memory.memory.progress import progress_bar
 

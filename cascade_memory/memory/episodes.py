@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.domain.episode import Episode, Status, check_source, check_status
-from cascade_memory.domain.moments import Moment
 from cascade_memory.domain.provenance import Wanted
 from cascade_memory.domain.recall import Recall
 from cascade_memory.domain.records import Column, StoredRecall
 from cascade_memory.domain.tickets import NONE_HERE, ticket_of
-from cascade_memory.domain.validation import check_id, check_k, check_seconds
+from cascade_memory.domain.validation import Moment, check_id, check_k, check_seconds
 from cascade_memory.domain.viewed import JudgedEpisode, Page, PastOutcome, RecordedCandidate, RecordedRecall
 from cascade_memory.errors import InvalidInput
 from cascade_memory.insight.measuring import prediction

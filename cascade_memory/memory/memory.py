@@ -13,22 +13,19 @@ from cascade_memory.domain.case import Case
 from cascade_memory.domain.display import counted, shorten
 from cascade_memory.domain.episode import check_source
 from cascade_memory.domain.metadata import MetadataValue
-from cascade_memory.domain.moments import Moment
 from cascade_memory.domain.provenance import Wanted
 from cascade_memory.domain.recall import Recall, RecalledCase
 from cascade_memory.domain.tickets import admitted
 from cascade_memory.domain.trajectory import Solution, Step
 from cascade_memory.domain.trust import check_channel
-from cascade_memory.domain.validation import check_id, check_namespace, check_reward
+from cascade_memory.domain.validation import Moment, check_id, check_namespace, check_reward
 from cascade_memory.engine.door import Incoming
 from cascade_memory.engine.part import episode_of
 from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.memory.bound import Bound, stored_at, warned
 from cascade_memory.memory.ending import Ending
-from cascade_memory.memory.explaining import explained
-from cascade_memory.memory.passed_wrongly import message_for
-from cascade_memory.memory.threads import in_reward_thread, in_thread
-from cascade_memory.memory.warming import warmed
+from cascade_memory.memory.explaining import explained, message_for
+from cascade_memory.memory.threads import in_reward_thread, in_thread, warmed
 from cascade_memory.visible import visible
 
 if TYPE_CHECKING:

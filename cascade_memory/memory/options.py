@@ -16,14 +16,12 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 from cascade_memory.bandit.credit import Credit, CreditName
 from cascade_memory.cycle.select import Exposure
 from cascade_memory.domain.case import CaseText
+from cascade_memory.domain.display import quoted
 from cascade_memory.domain.episode import TRUSTED_SOURCES, check_sources
 from cascade_memory.domain.limits import Limits
-from cascade_memory.domain.quoting import quoted
-from cascade_memory.domain.reward_channel import check_caps
 from cascade_memory.domain.tickets import Tickets, check_tickets
-from cascade_memory.domain.trust import check_min_trust
+from cascade_memory.domain.trust import Vigilance, check_caps, check_min_trust
 from cascade_memory.domain.validation import check_callable, check_k, check_reward, check_word
-from cascade_memory.domain.vigilance import Vigilance
 from cascade_memory.errors import InvalidInput
 from cascade_memory.learning.ranker import Ranker
 

@@ -12,8 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from cascade_memory.domain.display import shorten
-from cascade_memory.domain.quoting import quoted
+from cascade_memory.domain.display import quoted, shorten
 from cascade_memory.domain.trajectory import Trajectory, solution_text
 from cascade_memory.domain.viewed import Page
 from cascade_memory.errors import InvalidInput

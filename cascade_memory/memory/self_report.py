@@ -10,9 +10,8 @@ from cascade_memory.domain.records import Unkept
 from cascade_memory.domain.waiting import patience
 from cascade_memory.engine.engine import Engine
 from cascade_memory.errors import CascadeError
-from cascade_memory.insight.learned import learned_by
 from cascade_memory.insight.measuring import report_of
-from cascade_memory.insight.report import Report
+from cascade_memory.insight.report import Report, learned_by
 from cascade_memory.insight.stats import Health, Stats
 from cascade_memory.ports.policy import Policy
 

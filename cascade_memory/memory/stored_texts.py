@@ -19,11 +19,10 @@ from cascade_memory.domain.case import ExpiredCase
 from cascade_memory.domain.trajectory import Trajectory
 from cascade_memory.engine.door import Door, Incoming
 from cascade_memory.engine.embedding import NothingToEmbedWith
-from cascade_memory.engine.open_secrets import OpenSecrets
 from cascade_memory.errors import InvalidInput
 from cascade_memory.ledger.schema import ADDED
 from cascade_memory.redaction.finding import find
-from cascade_memory.redaction.marking import marks_in
+from cascade_memory.redaction.marking import OpenSecrets, marks_in
 
 _NUMBERS = frozenset(("vector", "chosen", "numbers", "features", "context", "agreement", "shadow_numbers", "shadow_context"))
 _METADATA = frozenset(("metadata", "fields"))

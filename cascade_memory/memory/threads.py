@@ -1,16 +1,23 @@
-"""Makes blocking calls from an event loop on separate threads: a call that hangs uses no thread of the host's own executor."""
+"""Makes blocking calls on separate threads: those from an event loop, and those that load the model before the first recall.
+
+A call that hangs uses no thread of the host's own executor.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from cascade_memory.domain.asker import Asker, asked_by
+from cascade_memory.domain.waiting import Asker, asked_by
 from cascade_memory.engine.workers import Job, Workers
+from cascade_memory.ports.encoders import LoadsModel
+
+if TYPE_CHECKING:
+    from cascade_memory.engine.engine import Engine
 
 T = TypeVar("T")
-
 _MOST = 32  # more threads would only wait for the GIL
 _recalls = Workers("cascade-memory-async", _MOST)
 _rewards = Workers("cascade-memory-reward", 4 * _MOST)  # separate: a user's function may be slow or hang
@@ -58,3 +65,25 @@ async def _done(workers: Workers, call: Callable[[], T], *, ends_named: bool = F
         asker.leave(undo=True)
         raise
     return job.result()
+
+
+def warmed(engine: Engine, namespace: str, *, wait: bool) -> None:
+    """Load the model and the namespace now; if ``wait`` is False, on a thread, and only if the embedder has a model to load."""
+
+    def load() -> None:
+        if wait and isinstance(engine.parts.embedder, LoadsModel):
+            engine.parts.embedder.prepare()  # all of it: without waiting, a recall may come when the model can only just answer
+        engine.load(namespace)
+        engine.embed(["warm"])
+
+    def load_meanwhile() -> None:
+        try:
+            load()
+        except Exception as error:  # noqa: BLE001 - the first recall tries again, and says what is wrong
+            if not engine.closed:
+                engine.note_failure("warm", error)
+
+    if wait:
+        load()
+    elif isinstance(engine.parts.embedder, LoadsModel):
+        threading.Thread(target=load_meanwhile, name="cascade-memory-warm", daemon=True).start()

@@ -15,16 +15,16 @@ from tempfile import SpooledTemporaryFile
 from typing import IO, Any, cast
 
 from cascade_memory.domain.actions import NewAction
+from cascade_memory.domain.display import quoted
 from cascade_memory.domain.interruptible import interruptible
 from cascade_memory.domain.plain_json import plain_json
 from cascade_memory.domain.private_files import FILE
-from cascade_memory.domain.quoting import quoted
 from cascade_memory.domain.validation import check_path
 from cascade_memory.engine.engine import Engine
-from cascade_memory.engine.open_secrets import OpenSecrets
 from cascade_memory.errors import CascadeError, EncoderMismatch, InvalidInput, SchemaTooNew, StoreUnwritable
 from cascade_memory.memory.progress import progress_bar
 from cascade_memory.memory.stored_texts import MANY, cleaned, episode_of
+from cascade_memory.redaction.marking import OpenSecrets
 
 FORMAT = "cascade-memory export"
 VERSION = 1

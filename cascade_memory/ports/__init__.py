@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING
 from cascade_memory.lazy import door
 
 if TYPE_CHECKING:
-    from cascade_memory.ports.case_index import CaseIndex
-    from cascade_memory.ports.case_mirror import CaseMirror
-    from cascade_memory.ports.embedder import Embedder, LoadsModel
-    from cascade_memory.ports.judged import Judged
-    from cascade_memory.ports.pair_encoder import Candidates, Pair, PairEncoder, Query, TrainableEncoder
-    from cascade_memory.ports.policy import Choice, Feedback, MayAbstain, Policy, SaysWhatItLearned, Slate, Taught
-    from cascade_memory.ports.solution_matcher import SolutionMatcher
+    from cascade_memory.ports.case_index import CaseIndex, CaseMirror
+    from cascade_memory.ports.encoders import (
+        Candidates,
+        Embedder,
+        LoadsModel,
+        Pair,
+        PairEncoder,
+        Query,
+        SolutionMatcher,
+        TrainableEncoder,
+    )
+    from cascade_memory.ports.policy import Choice, Feedback, Judged, MayAbstain, Policy, SaysWhatItLearned, Slate, Taught
 
 __all__ = [
     "Candidates",
@@ -40,12 +45,8 @@ __all__ = [
 __getattr__, __dir__ = door(
     __name__,
     {
-        "case_index": "CaseIndex",
-        "case_mirror": "CaseMirror",
-        "embedder": "Embedder LoadsModel",
-        "judged": "Judged",
-        "pair_encoder": "Candidates Pair PairEncoder Query TrainableEncoder",
-        "policy": "Choice Feedback MayAbstain Policy SaysWhatItLearned Slate Taught",
-        "solution_matcher": "SolutionMatcher",
+        "case_index": "CaseIndex CaseMirror",
+        "encoders": "Candidates Embedder LoadsModel Pair PairEncoder Query SolutionMatcher TrainableEncoder",
+        "policy": "Choice Feedback Judged MayAbstain Policy SaysWhatItLearned Slate Taught",
     },
 )

@@ -10,10 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from cascade_memory.redaction import commands, declared, values
-from cascade_memory.redaction.ends import QUOTE
 from cascade_memory.redaction.hints import BEFORE_KEY, FOREIGN, PASS, PERCENT
 from cascade_memory.redaction.kinds import API_KEY, HEADER, PASSWORD, PASSWORD_HASH, SECRET, TOKEN, URL_PASSWORD
-from cascade_memory.redaction.values import Value
+from cascade_memory.redaction.values import QUOTE, Value
 
 # Of an escape such as \\u0022 only what follows its backslashes: those are read one by one, so there is one way to read them.
 # JSON in JSON in JSON has 7 backslashes before a quotation mark, and once more within JSON 15.

@@ -1,10 +1,16 @@
-"""Puts placeholders in the places of secrets."""
+"""Puts placeholders in the places of secrets, and remembers the secrets of an episode for its later calls.
+
+A solution may repeat a secret of the task. A secret is *announced* if a text says what it is (``password: x``); a later text
+may contain only the ``x``. So the secrets of an episode are kept, only in RAM, by the process that was given them, for a
+limited number of episodes and a limited time.
+"""
 
 from __future__ import annotations
 
 import re
 import threading
-from collections import Counter
+import time
+from collections import Counter, OrderedDict
 
 from cascade_memory.redaction.finding import Found, find
 from cascade_memory.redaction.kinds import KINDS, PRIVATE_KEY
@@ -20,6 +26,7 @@ _DIGIT, _LOWER, _UPPER = (re.compile(one) for one in ("[0-9]", "[a-z]", "[A-Z]")
 _INNER_CAPITAL = re.compile("[a-z0-9][A-Z]")
 _SIGN = re.compile(r"[^\w\s.,'\u2019/-]")  # and none that stands in or after a word of ordinary prose
 _NUMBER, _ALL_MARKS = re.compile("#[0-9]+"), " ".join(f"[secret:{kind}#]" for kind in KINDS)
+_EPISODES, _SECONDS = 1_024, 86_400.0
 
 
 class Marks:
@@ -136,3 +143,40 @@ def redact_secrets(text: str) -> str:
     'log in with password=[secret:password#1], then again with password=[secret:password#1]'
     """
     return Marks().mark(text)
+
+
+class OpenSecrets:
+    """The placeholders (``Marks``) of the episodes in which a secret was announced lately; most episodes have none."""
+
+    def __init__(self, most: int = _EPISODES) -> None:
+        self._most = most
+        self.held: OrderedDict[str, tuple[float, Marks]] = OrderedDict()  # with the time; the latest is the last one
+        self._changing = threading.Lock()
+
+    def of(self, episode_id: str) -> Marks | None:
+        """Return the placeholders of an episode; None if no secret was announced in it lately."""
+        found = self.held.get(episode_id)
+        return None if found is None or found[0] < time.monotonic() - _SECONDS else found[1]
+
+    def keep(self, episode_id: str, marks: Marks) -> None:
+        """Keep the placeholders of an episode; drop the oldest ones if there are too many, or if they are too old."""
+        now = time.monotonic()
+        with self._changing:
+            self.held[episode_id] = (now, marks)
+            self.held.move_to_end(episode_id)
+            while len(self.held) > self._most or next(iter(self.held.values()))[0] < now - _SECONDS:
+                self.held.popitem(last=False)
+
+    def again(self, text: str) -> str:
+        """Return a text without the secrets of any remembered episode: an error message may quote any text."""
+        if self.held:
+            with self._changing:
+                known = [marks for _, marks in self.held.values()]
+            for marks in known:
+                text = marks.again(text)
+        return text
+
+    def forget(self) -> None:
+        """Forget everything."""
+        with self._changing:
+            self.held.clear()

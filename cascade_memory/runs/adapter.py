@@ -1,26 +1,92 @@
 """The base class of the framework adapters, and the options that every adapter passes on to its memory.
 
-An adapter holds a ``CascadeMemory`` that knows no framework (called the engine here), and has its methods and properties.
+An adapter holds a ``CascadeMemory`` that knows no framework (called the engine here), and has its methods and properties, with
+the same parameters and the same documentation.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypedDict, TypeVar
 
 from cascade_memory.assembly.cascade import CascadeMemory as Engine
 from cascade_memory.capabilities import CAPABILITIES
 from cascade_memory.cycle.reuse import Template
-from cascade_memory.domain.warning_options import WarningOptions
+from cascade_memory.domain.failure_warning import WarningOptions
 from cascade_memory.errors import InvalidInput
 from cascade_memory.learning.ranker import Ranker
+from cascade_memory.memory.explaining import SaysWhatToPass
 from cascade_memory.memory.options import Ranking, Retention, Trust, check_names
-from cascade_memory.memory.passed_wrongly import SaysWhatToPass
+from cascade_memory.memory.threads import in_reward_thread
 from cascade_memory.memory.verdict import RewardFn
-from cascade_memory.runs.delegating import after_runs, awaited_after_runs, awaited_with_own_k, of_engine, with_own_k
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def of_engine(verb: Callable[Concatenate[Engine, P], T]) -> Callable[Concatenate[Any, P], T]:
+    """Return a method that calls this method of the engine."""
+
+    @functools.wraps(verb)
+    def call(self: Any, /, *args: P.args, **options: P.kwargs) -> T:
+        return verb(self.engine, *args, **options)
+
+    return call
+
+
+def after_runs(verb: Callable[Concatenate[Engine, P], T]) -> Callable[Concatenate[Any, P], T]:
+    """Return a method that waits until all ended runs are processed, and then calls this method of the engine."""
+
+    @functools.wraps(verb)
+    def call(self: Any, /, *args: P.args, **options: P.kwargs) -> T:
+        self._drain()
+        return verb(self.engine, *args, **options)
+
+    return call
+
+
+def awaited_after_runs(
+    verb: Callable[Concatenate[Engine, P], Awaitable[T]],
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """Return a coroutine method that waits until all ended runs are processed, and then calls this method of the engine."""
+
+    @functools.wraps(verb)
+    async def call(self: Any, /, *args: P.args, **options: P.kwargs) -> T:
+        await in_reward_thread(self._drain)
+        return await verb(self.engine, *args, **options)
+
+    return call
+
+
+def awaited_with_own_k(
+    verb: Callable[Concatenate[Engine, P], Awaitable[T]],
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """Return a coroutine method that calls this method of the engine with the adapter's ``k``, unless the caller gives one."""
+
+    @functools.wraps(verb)
+    async def call(self: Any, /, *args: P.args, **options: P.kwargs) -> T:
+        if options.get("k") is None:
+            options["k"] = self._own_k
+        return await verb(self.engine, *args, **options)
+
+    return call
+
+
+def with_own_k(verb: Callable[Concatenate[Engine, P], T]) -> Callable[Concatenate[Any, P], T]:
+    """Return a method that calls this method of the engine with the adapter's ``k``, unless the caller gives one."""
+
+    @functools.wraps(verb)
+    def call(self: Any, /, *args: P.args, **options: P.kwargs) -> T:
+        if options.get("k") is None:
+            options["k"] = self._own_k
+        return verb(self.engine, *args, **options)
+
+    return call
+
 
 if TYPE_CHECKING:
     from typing_extensions import Self

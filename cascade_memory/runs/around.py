@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from cascade_memory.domain.asker import Asker, asked_by
+from cascade_memory.domain.waiting import Asker, asked_by
 from cascade_memory.errors import EpisodeClosed, UnknownEpisode
 from cascade_memory.memory.session import Session
 from cascade_memory.runs.ending import status_of

@@ -30,8 +30,7 @@ from cascade_memory.stores.chroma_answers import (
     checked_ids,
     failing_as_one,
 )
-from cascade_memory.stores.clean_memory import zeroed_allocations
-from cascade_memory.stores.folder_files import is_sealed, make_private, remove, seal
+from cascade_memory.stores.folder_files import is_sealed, make_private, remove, seal, zeroed_allocations
 
 _PLAIN_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_-]{1,60}[a-zA-Z0-9]")
 _ENCODED_PREFIX = "ns-"

@@ -9,11 +9,9 @@ class TestMyEmbedder(EmbedderContract):
 
 from cascade_memory.encoders import HashingEmbedder
 from cascade_memory.stores import ExactIndex
-from cascade_memory.testing.embedder import EmbedderContract, SolutionMatcherContract
-from cascade_memory.testing.index import CaseIndexContract
+from cascade_memory.testing.encoders import EmbedderContract, PairEncoderContract, SolutionMatcherContract
+from cascade_memory.testing.index import CaseIndexContract, CaseMirrorContract, MirrorInRam
 from cascade_memory.testing.ledger import LedgerContract, ledger_in_ram
-from cascade_memory.testing.mirror import CaseMirrorContract, MirrorInRam
-from cascade_memory.testing.pair_encoder import PairEncoderContract
 from cascade_memory.testing.policy import PolicyContract
 
 __all__ = [

@@ -25,7 +25,7 @@ import numpy as np
 from lora_cost import SIZES, lora_rows
 
 from cascade_memory.encoders.cross_encoder import CrossEncoder, load_base
-from cascade_memory.ports.pair_encoder import Pair
+from cascade_memory.ports.encoders import Pair
 
 PAIRS, REENCODED = 32, 64
 LIMIT_GIB = 4.0

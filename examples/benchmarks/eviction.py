@@ -41,7 +41,7 @@ from cascade_memory.evaluation.bench.plan import ALONE, MISLED
 from cascade_memory.evaluation.bench.rows import Row
 from cascade_memory.evaluation.bench.stage import catalogued, embedded
 from cascade_memory.evaluation.bench.summary import interval
-from cascade_memory.evaluation.solver import SimulatedSolver
+from cascade_memory.evaluation.stream import SimulatedSolver
 from cascade_memory.evaluation.stream import play as play_task
 from cascade_memory.looks.figure import End, EndNames, new_figure, saved, styled
 from cascade_memory.looks.palette import looks

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cascade_memory.evaluation.bench.peak_memory import PeakMemory
+from cascade_memory.evaluation.bench.watching import PeakMemory
 from cascade_memory.evaluation.gradient.loading import CausalLM
 from cascade_memory.evaluation.gradient.local_chat import Sampled
 from cascade_memory.evaluation.gradient.reinforce import Reinforce

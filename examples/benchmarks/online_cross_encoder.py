@@ -33,9 +33,8 @@ from cascade_memory.encoders.minilm import MiniLMEmbedder
 from cascade_memory.evaluation.bench.plan import ALONE, MISLED, Run
 from cascade_memory.evaluation.bench.stage import catalogued, in_order
 from cascade_memory.evaluation.bench.summary import interval
-from cascade_memory.evaluation.solver import SimulatedSolver
-from cascade_memory.evaluation.stream import PrecomputedEmbedder
-from cascade_memory.ports.pair_encoder import Pair
+from cascade_memory.evaluation.stream import PrecomputedEmbedder, SimulatedSolver
+from cascade_memory.ports.encoders import Pair
 
 NEIGHBOURS = 6
 

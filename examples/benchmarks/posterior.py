@@ -15,7 +15,7 @@ import time
 import numpy as np
 from tqdm import tqdm
 
-from cascade_memory.bandit.posterior import Cholesky, ShermanMorrison
+from cascade_memory.bandit.linear_models import Cholesky, ShermanMorrison
 from cascade_memory.ports.policy import Floats
 
 

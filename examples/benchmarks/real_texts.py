@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from cascade_memory.ports.embedder import Embedder
+from cascade_memory.ports.encoders import Embedder
 
 TASKS = ("banking77", "ddxplus", "sentifin", "rca_huawei_module", "bgl_2k", "spider_dev")
 CORPUS = "2wiki_corpus"

@@ -31,8 +31,7 @@ from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.encoders.minilm import default_embedder
 from cascade_memory.evaluation import bundled_tasks
 from cascade_memory.evaluation.bench.summary import interval
-from cascade_memory.evaluation.solver import SimulatedSolver
-from cascade_memory.evaluation.stream import PrecomputedEmbedder
+from cascade_memory.evaluation.stream import PrecomputedEmbedder, SimulatedSolver
 from cascade_memory.evaluation.synthetic import tickets
 from cascade_memory.looks.figure import End, EndNames, new_figure, saved, styled
 from cascade_memory.looks.palette import looks

@@ -38,9 +38,8 @@ from tqdm import tqdm
 
 from cascade_memory import CascadeMemory, Retention, Trust
 from cascade_memory.cli.bench_data import folder_of_data
-from cascade_memory.domain.vigilance import OFF
-from cascade_memory.evaluation.attacks.actors import Attackers
-from cascade_memory.evaluation.attacks.streams import Attacked, attacked
+from cascade_memory.domain.trust import OFF
+from cascade_memory.evaluation.attacks.streams import Attacked, Attackers, attacked
 from cascade_memory.evaluation.bench.plan import ALONE, MATCHED, MISLED, PROCEDURES, Run
 from cascade_memory.evaluation.bench.rows import Row
 from cascade_memory.evaluation.bench.stage import Folders

@@ -37,9 +37,7 @@ from tqdm import tqdm
 
 from cascade_memory import Ranking, Retention, with_tool_calls
 from cascade_memory.evaluation.bench.summary import interval
-from cascade_memory.evaluation.reuse.search_agent import MOST_CALLS
-from cascade_memory.evaluation.reuse.search_plan import KNOWN
-from cascade_memory.evaluation.reuse.search_reading import agrees
+from cascade_memory.evaluation.reuse.search import KNOWN, MOST_CALLS, agrees
 from cascade_memory.evaluation.search.questions import PASSAGES, first_of, lacking, read_questions
 from cascade_memory.langchain import CascadeMemory
 

@@ -1,7 +1,7 @@
 """A SCRIPTED model for LangChain. It follows the plan of a shown case; otherwise it can plan a declared share of the questions.
 
 For the rest it searches once, and answers from the first passage. How it plans and reads is part of the package, since the
-benchmark plays it too: ``cascade_memory/evaluation/reuse/search_plan.py``.
+benchmark plays it too: ``cascade_memory/evaluation/reuse/search.py``.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
-from cascade_memory.evaluation.reuse.search_agent import can_plan
-from cascade_memory.evaluation.reuse.search_plan import adapted, carry_out, understood
-from cascade_memory.evaluation.search.passages import Passage
+from cascade_memory.evaluation.reuse.search import adapted, can_plan, carry_out, understood
+from cascade_memory.evaluation.search.questions import Passage
 
 
 class ScriptedModel(BaseChatModel):

@@ -43,7 +43,7 @@ MAY_ACQUIRE = {
     "ledger/postgres/turns.py": (2, "a new lock that nobody else knows, and a block that gives the turn back"),
     "ledger/forking.py": (1, "what follows a fork releases it, however far this came"),
     "ledger/archive.py": (1, "whoever opened the connection closes it, and so rolls back"),
-    "ledger/coming_back.py": (1, "an interrupt rolls back the whole transaction"),
+    "ledger/restoring.py": (1, "an interrupt rolls back the whole transaction"),
     "snapshots/stored_rows.py": (1, "an empty folder for temporary files"),
 }
 MAY_USE = {

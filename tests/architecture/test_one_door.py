@@ -51,7 +51,7 @@ _MAY_CHECK = {
     "llama_index/retriever.py",  # early, for the error: what it passes to recall comes in by the door
     "ledger/transfer.py",  # once more, since a ledger trusts nobody
     "ledger/audit.py",
-    "ledger/transfer_nested.py",
+    "ledger/transfer_parts.py",
     "ledger/rules.py",
 }
 
@@ -141,7 +141,7 @@ def test_what_carries_texts_inwards_is_made_in_few_places():
     again = {name for name, calls in _called().items() if "Judgement.again" in calls}  # of an outcome that counted before
     judging = made[Judgement.__name__] | again
     assert judging == {"memory/bound.py", "capabilities/review/verbs.py", "capabilities/scores/acting.py"}
-    assert made[RecallRecord.__name__] == {"engine/decision.py", "engine/undecided.py"}
+    assert made[RecallRecord.__name__] == {"engine/decision.py", "engine/recording.py"}
     assert made[Settlement.__name__] == {"engine/settling.py"}
     assert made[NewCase.__name__] == {"cycle/retain.py"}
     assert made["new_case"] == {"cycle/retain.py", "memory/curation.py", "capabilities/review/verbs.py"}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cascade_memory.bandit.case_value import CaseValue
-from cascade_memory.bandit.logistic import fit_logistic, sigmoid
+from cascade_memory.bandit.linear_models import fit_logistic, sigmoid
 
 LIKELY, UNLIKELY = np.array([1.0, 2.0, 0.0, 0.0]), np.array([1.0, -2.0, 0.0, 0.0])
 

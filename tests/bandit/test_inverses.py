@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cascade_memory.bandit.posterior import Cholesky, ShermanMorrison, solve_lower
+from cascade_memory.bandit.linear_models import Cholesky, ShermanMorrison, solve_lower
 
 
 @pytest.mark.parametrize("form", [Cholesky, ShermanMorrison])

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cascade_memory.bandit.exploration import UpperConfidence
-from cascade_memory.bandit.posterior import Posterior
+from cascade_memory.bandit.linear_models import Posterior
 
 
 def test_uncertainty_is_the_norm_under_the_inverse_precision():

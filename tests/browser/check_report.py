@@ -20,7 +20,7 @@ from headless_browser import found, headless
 from cascade_memory.evaluation.bench.plan import Run
 from cascade_memory.evaluation.bench.runner import run
 from cascade_memory.evaluation.bench.tuning import tune
-from cascade_memory.evaluation.report.write import write_report
+from cascade_memory.evaluation.report.page import write_report
 from cascade_memory.evaluation.synthetic import tickets
 
 WIDTHS = (1280, 400)

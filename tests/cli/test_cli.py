@@ -188,7 +188,7 @@ def test_a_target_that_cannot_be_written_is_found_before_the_work(folder: str, t
     def worked(*_: object, **__: object) -> None:
         raise AssertionError("this is the work")
 
-    monkeypatch.setattr("cascade_memory.evaluation.demo.run_demo", worked)
+    monkeypatch.setattr("cascade_memory.evaluation.synthetic.run_demo", worked)
     for target in (tmp_path / "nowhere" / "demo.png", tmp_path):
         assert main(["bench", "demo", "--plot", str(target)]) == 2
         assert f"--plot '{target}' cannot be written" in capsys.readouterr().err
@@ -201,7 +201,7 @@ def test_a_target_that_cannot_be_written_is_found_before_the_work(folder: str, t
 
 
 def test_a_target_that_is_there_is_not_touched_by_looking_at_it(tmp_path: Path, monkeypatch):
-    from cascade_memory.cli.targets import check_writable
+    from cascade_memory.cli.arguments import check_writable
 
     (tmp_path / "x").write_text("mine")
     check_writable(tmp_path / "x", "--out")

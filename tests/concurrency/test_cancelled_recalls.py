@@ -16,7 +16,7 @@ from inside import engine_of
 from stopped_writer import stopped_writer
 
 from cascade_memory import CascadeMemory, Ranking
-from cascade_memory.domain.asker import Asker, asked_by
+from cascade_memory.domain.waiting import Asker, asked_by
 
 
 @pytest.fixture(params=["hashing", "mine"])

@@ -11,7 +11,7 @@ from tiny_models import FAMILIES, make_reranker, tokenizer
 
 from cascade_memory.encoders.cross_encoder import CrossEncoder, load_base
 from cascade_memory.errors import EncoderMismatch, InvalidInput, StoreCorrupt, StoreUnwritable
-from cascade_memory.ports.pair_encoder import Candidates, Pair
+from cascade_memory.ports.encoders import Candidates, Pair
 from cascade_memory.testing import PairEncoderContract
 
 torch = Later("torch")

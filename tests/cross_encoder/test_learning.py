@@ -288,7 +288,7 @@ from small_tasks import fill, play
 from cascade_memory import CascadeMemory, Ranking
 from cascade_memory.assembly.rankers import cross_encoder
 from cascade_memory.bandit.neural_bandit import Schedule
-from cascade_memory.encoders.cross_encoder import training, weights
+from cascade_memory.encoders.cross_encoder import training
 import safetensors.torch
 
 ranker = cross_encoder(sys.argv[2], schedule=Schedule(every=4), encoder_learning_rate=1e-3)

@@ -9,7 +9,7 @@ from cascade_memory import CascadeMemory
 from cascade_memory.encoders.alignment import TEXT_CHARS, Alignment, ends_of, has_ends
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.encoders.lexical import Rarity, letter_terms
-from cascade_memory.ports.pair_encoder import Candidates
+from cascade_memory.ports.encoders import Candidates
 
 TASKS = {"heat the {}": "microwave", "wash the {}": "sinkbasin", "chill the {}": "fridge", "find the {}": "drawer"}
 THINGS = ("saucepan", "mug", "potato", "lettuce", "kettle", "bowl", "tomato", "plate")

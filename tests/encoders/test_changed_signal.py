@@ -20,7 +20,7 @@ from cascade_memory.encoders.light import FEATURES, LightEncoder
 from cascade_memory.encoders.meaning import identity_of, meanings_of, noted
 from cascade_memory.learning.columns import Columns
 from cascade_memory.learning.shared_head import SharedWeights
-from cascade_memory.ports.pair_encoder import Candidates, Query
+from cascade_memory.ports.encoders import Candidates, Query
 from cascade_memory.ports.policy import Feedback, Slate
 
 LENGTH = len(FEATURES)  # the place of the added signal

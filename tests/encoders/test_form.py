@@ -19,7 +19,7 @@ from cascade_memory.encoders.alignment import Form, NewestForms
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.encoders.lexical import Rarity, word_terms
 from cascade_memory.encoders.light import FEATURES, FORM, LightEncoder
-from cascade_memory.ports.pair_encoder import Candidates, Query
+from cascade_memory.ports.encoders import Candidates, Query
 from cascade_memory.stores.index import ExactIndex
 
 # What has to be done, in the words of a task and of its solution; and what it is about, in words of its own.

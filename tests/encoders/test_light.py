@@ -4,11 +4,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cascade_memory.encoders.clusters import SolutionClusters, whitening
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.encoders.lexical import MAX_TEXTS, Rarity, letter_terms, word_terms
-from cascade_memory.encoders.light import ENDS, FEATURES, LightEncoder, standardised
-from cascade_memory.ports.pair_encoder import Candidates, Query
+from cascade_memory.encoders.light import ENDS, FEATURES, LightEncoder, SolutionClusters, standardised, whitening
+from cascade_memory.ports.encoders import Candidates, Query
 
 
 def _pairs(terms: tuple[np.ndarray, np.ndarray]) -> set[tuple[int, int]]:

@@ -13,7 +13,7 @@ from cascade_memory.assembly.rankers import START
 from cascade_memory.bandit.light import LightPolicy
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.encoders.light import ENDS, FEATURES, LightEncoder
-from cascade_memory.ports.pair_encoder import Candidates, Query
+from cascade_memory.ports.encoders import Candidates, Query
 
 
 class WithLength(LightEncoder):

@@ -38,7 +38,7 @@ _TRAINS = """
 import sys, threading, time
 import numpy as np
 from cascade_memory.encoders.cross_encoder.encoder import CrossEncoder
-from cascade_memory.ports.pair_encoder import Pair
+from cascade_memory.ports.encoders import Pair
 from cascade_memory.encoders.cross_encoder.loading import load_base
 
 encoder = CrossEncoder(load_base(sys.argv[1], device="cpu", max_tokens=64), learning_rate=1e-3)

@@ -6,8 +6,8 @@ import tracemalloc
 
 import numpy as np
 
-from cascade_memory.encoders.clusters import SolutionClusters
 from cascade_memory.encoders.lexical import BUCKETS, Rarity, Tally, letter_terms, word_terms
+from cascade_memory.encoders.light import SolutionClusters
 
 
 def test_the_counts_are_those_of_a_table_bit_for_bit_while_it_grows():

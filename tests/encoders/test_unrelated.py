@@ -18,7 +18,7 @@ from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.encoders.minilm import MiniLMEmbedder, is_installed
 from cascade_memory.encoders.unrelated import TEXTS
 from cascade_memory.evaluation.stream import PrecomputedEmbedder
-from cascade_memory.ports.embedder import Embedder, LoadsModel
+from cascade_memory.ports.encoders import Embedder, LoadsModel
 
 STREAMS = ("banking77", "ddxplus", "rca_huawei_module", "sentifin", "spider_dev")
 EMBEDDERS: dict[str, Callable[[], Embedder]] = {"hashing": HashingEmbedder, "minilm": MiniLMEmbedder}

@@ -11,10 +11,8 @@ import pytest
 
 from cascade_memory.cli import main
 from cascade_memory.errors import InvalidInput
-from cascade_memory.evaluation.attacks.actors import Attackers
-from cascade_memory.evaluation.attacks.plan import runs
-from cascade_memory.evaluation.attacks.play import KINDS, LAYERS, play
-from cascade_memory.evaluation.attacks.streams import Attacked, attacked
+from cascade_memory.evaluation.attacks.play import KINDS, LAYERS, play, runs
+from cascade_memory.evaluation.attacks.streams import Attacked, Attackers, attacked
 from cascade_memory.evaluation.attacks.table import measured, table
 from cascade_memory.evaluation.bench.plan import Run
 from cascade_memory.evaluation.bench.stage import Folders

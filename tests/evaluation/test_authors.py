@@ -24,8 +24,7 @@ from cascade_memory.encoders import HashingEmbedder
 from cascade_memory.encoders.text_model.layout import layout_of
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.authors import MODELS, AuthorsSettings, gradient_rate_of, sampling_of
-from cascade_memory.evaluation.bench.computing import operations_a_second, parameters_in
-from cascade_memory.evaluation.bench.forecast import forecast
+from cascade_memory.evaluation.bench.forecast import forecast, operations_a_second, parameters_in
 from cascade_memory.evaluation.bench.human import HUMAN, Discovery, HelpedPlay
 from cascade_memory.evaluation.bench.measure import measure
 from cascade_memory.evaluation.bench.paper_suite import parts
@@ -38,7 +37,7 @@ from cascade_memory.evaluation.environments.hospital.questions import mimic_ques
 from cascade_memory.evaluation.model import Model, OpenAICompatible
 from cascade_memory.evaluation.report import paper
 from cascade_memory.evaluation.report.published import figure
-from cascade_memory.evaluation.solver import Attempt
+from cascade_memory.evaluation.stream import Attempt
 
 SAMPLED = {"temperature": 0.1, "top_p": 0.8, "top_k": 20, "presence_penalty": 1.5}
 QUIET = {"chat_template_kwargs": {"enable_thinking": False}}

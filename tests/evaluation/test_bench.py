@@ -26,7 +26,7 @@ from cascade_memory.evaluation.bench.runner import run
 from cascade_memory.evaluation.bench.stage import Folders, Stage
 from cascade_memory.evaluation.bench.stages import lacking
 from cascade_memory.evaluation.bench.summary import interval, table
-from cascade_memory.evaluation.solver import SimulatedSolver
+from cascade_memory.evaluation.stream import SimulatedSolver
 from cascade_memory.evaluation.synthetic import tickets
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 

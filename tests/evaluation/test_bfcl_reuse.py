@@ -7,8 +7,7 @@ import pytest
 from cascade_memory.domain.recall import RecalledCase
 from cascade_memory.evaluation.environments.bfcl.calls import read_call, write_turns
 from cascade_memory.evaluation.environments.bfcl.tasks import BFCLTask, installed_tasks, lacking
-from cascade_memory.evaluation.reuse.bfcl_agent import BFCLAgent, adapted
-from cascade_memory.evaluation.reuse.call_values import exchange, secrets_in
+from cascade_memory.evaluation.reuse.bfcl import BFCLAgent, adapted, exchange, secrets_in
 
 MISSING = lacking()
 installed = pytest.mark.skipif(MISSING is not None, reason=MISSING or "")

@@ -17,7 +17,7 @@ from cascade_memory.evaluation.rivals import measures
 from cascade_memory.evaluation.rivals.known import OTHER_MEMORIES
 from cascade_memory.evaluation.rivals.measures import HEAD, STREAMS, measured, play, table
 from cascade_memory.evaluation.rivals.playing import Played
-from cascade_memory.evaluation.solver import Attempt
+from cascade_memory.evaluation.stream import Attempt
 
 CUP, LAMP = ("wash the red cup", "sink"), ("switch on the lamp", "switch")
 

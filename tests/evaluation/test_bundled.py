@@ -17,7 +17,7 @@ import cascade_memory
 from cascade_memory.cli import main
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation import bundled_data, bundled_tasks
-from cascade_memory.evaluation.conversion.all_converters import convert
+from cascade_memory.evaluation.conversion.converters import convert
 
 PROJECT = Path(__file__).parents[2]
 SIZES = {"train": 10_003, "test": 3_080}  # of the source

@@ -17,8 +17,7 @@ from cascade_memory.evaluation.bench.methods import open_memory
 from cascade_memory.evaluation.bench.plan import SUITES, Run
 from cascade_memory.evaluation.bench.runner import run
 from cascade_memory.evaluation.report.section import sections
-from cascade_memory.evaluation.solver import Attempt
-from cascade_memory.evaluation.stream import play
+from cascade_memory.evaluation.stream import Attempt, play
 from cascade_memory.evaluation.synthetic import tickets
 
 N = 120

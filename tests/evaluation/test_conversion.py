@@ -12,7 +12,7 @@ import pytest
 
 from cascade_memory.cli import main
 from cascade_memory.errors import InvalidInput
-from cascade_memory.evaluation.conversion.all_converters import CONVERTERS, WITHOUT, convert
+from cascade_memory.evaluation.conversion.converters import CONVERTERS, WITHOUT, convert
 from cascade_memory.evaluation.search.questions import read_questions
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE, task_named
 

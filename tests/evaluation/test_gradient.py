@@ -11,8 +11,7 @@ import pytest
 from tiny_language_models import make_language_model
 
 from cascade_memory.errors import InvalidInput, MissingExtra
-from cascade_memory.evaluation.gradient.adapter import Adapter
-from cascade_memory.evaluation.gradient.loading import CausalLM, load_causal_lm
+from cascade_memory.evaluation.gradient.loading import Adapter, CausalLM, load_causal_lm
 from cascade_memory.evaluation.gradient.local_chat import LocalChat, Sampled, prompt_tokens
 from cascade_memory.evaluation.gradient.reinforce import Reinforce
 from cascade_memory.evaluation.gradient.sampling import candidates, sample

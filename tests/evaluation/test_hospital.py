@@ -24,18 +24,17 @@ from cascade_memory.evaluation.bench.plan import SUITES, Run
 from cascade_memory.evaluation.bench.runner import run
 from cascade_memory.evaluation.bench.stages import lacking
 from cascade_memory.evaluation.environments.hospital import questions as of_hospital
-from cascade_memory.evaluation.environments.hospital.calculator import calculated
 from cascade_memory.evaluation.environments.hospital.questions import hospital_questions, mimic_files
-from cascade_memory.evaluation.environments.hospital.records import Records
-from cascade_memory.evaluation.environments.hospital.rounds import is_right, play_rounds
+from cascade_memory.evaluation.environments.hospital.rounds import Records, is_right, play_rounds
 from cascade_memory.evaluation.environments.hospital.synthetic import build_hospital
-from cascade_memory.evaluation.environments.hospital.tables import TABLES
 from cascade_memory.evaluation.environments.hospital.templates import KINDS
+from cascade_memory.evaluation.environments.hospital.tools import calculated
+from cascade_memory.evaluation.environments.hospital.vocabulary import TABLES
 from cascade_memory.evaluation.environments.sandbox.sandbox import Ran, Sandbox
 from cascade_memory.evaluation.model import Asking, Model
 from cascade_memory.evaluation.model.chat import Message, PromptTooLong, Reply
 from cascade_memory.evaluation.model.coding import INSTRUCTION, CodeSolver
-from cascade_memory.evaluation.reuse.code_values import Vocabulary
+from cascade_memory.evaluation.reuse.code import Vocabulary
 
 
 @pytest.fixture(scope="module")

@@ -21,9 +21,15 @@ from cascade_memory.evaluation.environments.household import engine as engine_mo
 from cascade_memory.evaluation.environments.household.engine import Engine, is_installed
 from cascade_memory.evaluation.environments.household.games import LISTING, Game, make_games, problem, read_games
 from cascade_memory.evaluation.environments.household.rooms import LAMP, PLACES, World, draw_scene
-from cascade_memory.evaluation.reuse.household_agent import HouseholdAgent
-from cascade_memory.evaluation.reuse.household_plan import Operation, adapted, operations, read_query
-from cascade_memory.evaluation.reuse.household_player import carry_out, replay
+from cascade_memory.evaluation.reuse.household import (
+    HouseholdAgent,
+    Operation,
+    adapted,
+    carry_out,
+    operations,
+    read_query,
+    replay,
+)
 
 with_engine = pytest.mark.skipif(not is_installed(), reason="needs alfworld")
 ROOM = "You are in a room. You see a drawer 2, a drawer 1, a sinkbasin 1, and a shelf 1.\n\nYour task is to: "
@@ -208,7 +214,7 @@ def test_the_agent_wins_by_a_case_that_fits_within_the_limit_and_plays_nothing_t
     assert agent.attempt(1, [case(put)]).success  # alone, whatever it is shown
     agent.close()
 
-    monkeypatch.setattr("cascade_memory.evaluation.reuse.household_agent.Engine", None)  # known outcomes need none
+    monkeypatch.setattr("cascade_memory.evaluation.reuse.household.Engine", None)  # known outcomes need none
     short = HouseholdAgent([put], alone=[False], outcomes=tmp_path / "outcomes.sqlite", limit=fits.steps - 1)
     again = short.attempt(0, [case(other_put)])
     assert not again.success

@@ -17,7 +17,7 @@ from cascade_memory.errors import InvalidInput, ModelUnavailable
 from cascade_memory.evaluation.bench.measure import measure
 from cascade_memory.evaluation.judging.labels import exact, jaccard
 from cascade_memory.evaluation.judging.model_judge import ModelJudge
-from cascade_memory.evaluation.model import AnyChatModel, Asking, Model, OpenAICompatible, Prices, trying
+from cascade_memory.evaluation.model import AnyChatModel, Asking, Model, OpenAICompatible, Prices, asking
 from cascade_memory.evaluation.tasks.task import FileTask, Item
 
 LABELS = {"card": "order a card", "rate": "exchange rate", "loan": "ask for a loan"}
@@ -28,7 +28,7 @@ ASIDE = {"ms_per_task", "seconds", "request_log"}  # what may differ between two
 
 @pytest.fixture(autouse=True)
 def quick_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trying, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(asking, "FIRST_PAUSE", 0.01)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 

@@ -14,9 +14,8 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.report import charts, forest, tables
 from cascade_memory.evaluation.report.heatmap import explored
 from cascade_memory.evaluation.report.models import together
-from cascade_memory.evaluation.report.page import page
+from cascade_memory.evaluation.report.page import page, write_report
 from cascade_memory.evaluation.report.section import Section, sections
-from cascade_memory.evaluation.report.write import write_report
 
 N = 40
 SOLVES = {"zero-shot": 10, "NP-CBR": 20, "Neural-LinLogUCB": 30, "REINFORCE + LoRA": 25}

@@ -18,8 +18,7 @@ from cascade_memory.evaluation.bundled import bundled_data
 from cascade_memory.evaluation.model import Model
 from cascade_memory.evaluation.model.chat import Reply
 from cascade_memory.evaluation.outcomes import Outcomes, ask_all
-from cascade_memory.evaluation.solver import Attempt
-from cascade_memory.evaluation.stream import PrecomputedEmbedder, play
+from cascade_memory.evaluation.stream import Attempt, PrecomputedEmbedder, play
 from cascade_memory.memory import Memory
 
 QUERIES = ["Log in as Ann, the word is swordfish1", "Log in as Bo, the word is swordfish2"]

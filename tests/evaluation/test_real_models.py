@@ -13,18 +13,17 @@ from real_model_server import Asked, Real, serving
 from cascade_memory.cli import main
 from cascade_memory.domain.recall import RecalledCase
 from cascade_memory.domain.trajectory import Step, Trajectory
-from cascade_memory.evaluation.bench import heartbeat
+from cascade_memory.evaluation.bench import watching
 from cascade_memory.evaluation.bench.measure import measure
-from cascade_memory.evaluation.judging.answers import code_in
+from cascade_memory.evaluation.judging.answers import code_in, without_thoughts
 from cascade_memory.evaluation.judging.labels import exact
-from cascade_memory.evaluation.judging.thoughts import without_thoughts
 from cascade_memory.evaluation.model import Asking, Model, OpenAICompatible
 from cascade_memory.evaluation.model.acting import ActingSolver, thought_and_action
 from cascade_memory.evaluation.model.responses import is_too_long
 from cascade_memory.evaluation.model.written_calls import calls_in
 from cascade_memory.evaluation.search.agent import SearchingSolver
 from cascade_memory.evaluation.search.local import LocalSearch
-from cascade_memory.evaluation.search.passages import Passage
+from cascade_memory.evaluation.search.questions import Passage
 from cascade_memory.evaluation.search.stage import by_labels
 from cascade_memory.evaluation.search.tool import PassageTool, schema
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
@@ -312,7 +311,7 @@ def test_an_action_is_found_however_it_is_dressed(reply: str):
 def test_a_long_run_says_how_far_it_is_where_there_is_no_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(heartbeat, "EVERY", 0.0)
+    monkeypatch.setattr(watching, "EVERY", 0.0)
     (tmp_path / "desk.jsonl").write_text("\n".join(json.dumps({"task": f"card {n}", "label": "card"}) for n in range(4)))
     asked: dict[str, Any] = {"data": tmp_path, "seeds": 1, "methods": ["zero-shot"]}
     with serving(Real(lambda _: "card")) as real:

@@ -20,10 +20,9 @@ from cascade_memory.evaluation.bench.rows import read_rows
 from cascade_memory.evaluation.bench.runner import run
 from cascade_memory.evaluation.bench.summary import interval
 from cascade_memory.evaluation.report import charts, differences, paper, regret, tables, words
-from cascade_memory.evaluation.report.page import answer
+from cascade_memory.evaluation.report.page import answer, write_report
 from cascade_memory.evaluation.report.page import page as render
 from cascade_memory.evaluation.report.section import bits, sections, solved, solved_of_the_rest
-from cascade_memory.evaluation.report.write import write_report
 from cascade_memory.evaluation.synthetic import tickets
 from cascade_memory.looks import palette
 

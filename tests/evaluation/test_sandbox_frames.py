@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cascade_memory.evaluation.environments.hospital.records import Records
+from cascade_memory.evaluation.environments.hospital.rounds import Records
 from cascade_memory.evaluation.environments.hospital.synthetic import build_hospital
 
 

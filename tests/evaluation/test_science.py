@@ -16,11 +16,10 @@ from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.evaluation.environments import scienceworld_tasks
 from cascade_memory.evaluation.environments.scienceworld import LIMITS, Place, ScienceWorld
 from cascade_memory.evaluation.environments.scienceworld_tasks import ScienceTask, places, science_tasks
-from cascade_memory.evaluation.reuse import science_agent
+from cascade_memory.evaluation.reuse import scienceworld
 from cascade_memory.evaluation.reuse.outcomes import Outcome, Outcomes
 from cascade_memory.evaluation.reuse.phrases import mapped_phrases, substituted
-from cascade_memory.evaluation.reuse.science_agent import ScienceAgent
-from cascade_memory.evaluation.reuse.scienceworld import Experiment, deeds
+from cascade_memory.evaluation.reuse.scienceworld import Experiment, ScienceAgent, deeds
 
 with_world = pytest.mark.skipif(
     importlib.util.find_spec("scienceworld") is None or shutil.which("java") is None, reason="needs scienceworld and Java"
@@ -139,7 +138,7 @@ def test_experiments_are_reused_in_the_real_world(tmp_path, monkeypatch):
     finally:
         agent.close()
     again = agent_for(tasks, tmp_path)
-    monkeypatch.setattr(science_agent, "ScienceWorld", None)  # none is needed: all of it is known
+    monkeypatch.setattr(scienceworld, "ScienceWorld", None)  # none is needed: all of it is known
     assert [again.attempt(i, [shown(task)]) for i, task in enumerate(tasks)] == own
     alone = agent_for(tasks, tmp_path, alone=True).attempt(0, [shown(of_another_kind)])
     assert (alone.success, alone.answer) == (True, tasks[0].solution)

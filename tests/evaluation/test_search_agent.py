@@ -18,10 +18,10 @@ from cascade_memory.evaluation.model.chat import Message, Reply, ToolCall
 from cascade_memory.evaluation.model.responses import reply_from
 from cascade_memory.evaluation.search.agent import MOST_CALLS, SearchingSolver
 from cascade_memory.evaluation.search.local import LocalSearch
-from cascade_memory.evaluation.search.passages import Passage
+from cascade_memory.evaluation.search.questions import Passage
 from cascade_memory.evaluation.search.stage import by_labels
 from cascade_memory.evaluation.search.tool import PassageTool, schema
-from cascade_memory.evaluation.solver import Attempt
+from cascade_memory.evaluation.stream import Attempt
 from cascade_memory.evaluation.tasks.task import Item
 
 ITEM = Item("Where was the director of Jaws born?", ["Cincinnati"])

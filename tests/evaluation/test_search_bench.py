@@ -22,7 +22,7 @@ from mcp_servers import over_http
 from openai_server import serving
 
 from cascade_memory.cli import main
-from cascade_memory.cli.bench_search import searching_of
+from cascade_memory.cli.bench_options import searching_of
 from cascade_memory.evaluation.bench import search_stage
 from cascade_memory.evaluation.bench import stage as bench_stage
 from cascade_memory.evaluation.model import OpenAICompatible

@@ -13,12 +13,9 @@ from numpy.typing import NDArray
 
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.errors import InvalidInput
-from cascade_memory.evaluation.search import passages as passages_module
-from cascade_memory.evaluation.search.bm25 import BM25
-from cascade_memory.evaluation.search.dense import Dense
-from cascade_memory.evaluation.search.local import RETRIEVALS, LocalSearch
-from cascade_memory.evaluation.search.passages import Passage, read_passages
-from cascade_memory.evaluation.search.questions import lacking, read_questions
+from cascade_memory.evaluation.search import questions as passages_module
+from cascade_memory.evaluation.search.local import BM25, RETRIEVALS, Dense, LocalSearch
+from cascade_memory.evaluation.search.questions import Passage, lacking, read_passages, read_questions
 
 PUBLISHED = Path(__file__).parents[1] / "fixtures" / "dtlbench"
 CORPUS = PUBLISHED / "2wiki" / "corpus.jsonl"

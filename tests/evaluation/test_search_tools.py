@@ -17,8 +17,7 @@ pytest.importorskip("mcp")
 from mcp_servers import over_http
 
 from cascade_memory.errors import InvalidInput, ModelUnavailable
-from cascade_memory.evaluation.search.mcp_tool import MCPTool, chosen_tool, read_result
-from cascade_memory.evaluation.search.tool import schema
+from cascade_memory.evaluation.search.tool import MCPTool, chosen_tool, read_result, schema
 
 CORPUS = Path(__file__).parents[1] / "fixtures" / "dtlbench" / "2wiki" / "corpus.jsonl"
 WEB = Path(__file__).parents[1] / "helpers" / "web_search_server.py"

@@ -15,10 +15,17 @@ from cascade_memory.evaluation.bench.plan import Run
 from cascade_memory.evaluation.bench.sql_stage import sql_stage
 from cascade_memory.evaluation.bench.stage import Folders
 from cascade_memory.evaluation.reuse.sql_agent import SQLAgent
-from cascade_memory.evaluation.reuse.sql_names import Asked, renamed
-from cascade_memory.evaluation.reuse.sql_schema import Schema, read_schema
-from cascade_memory.evaluation.reuse.sql_text import joins, read_sql
-from cascade_memory.evaluation.reuse.sql_values import names_in, numbers_in, revalued
+from cascade_memory.evaluation.reuse.sql_queries import (
+    Asked,
+    Schema,
+    joins,
+    names_in,
+    numbers_in,
+    read_schema,
+    read_sql,
+    renamed,
+    revalued,
+)
 from cascade_memory.evaluation.tasks.sql_task import SQLTask
 
 SINGERS = """CREATE TABLE singer (id INTEGER PRIMARY KEY, name TEXT, age INT, country TEXT);

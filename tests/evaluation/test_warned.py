@@ -29,12 +29,11 @@ from cascade_memory.evaluation.tasks.sql_task import SQLTask
 from cascade_memory.evaluation.warned.household import Household
 from cascade_memory.evaluation.warned.known_world import KnownWorld
 from cascade_memory.evaluation.warned.listening import LAST_RESORT, Act, Listener, Told
-from cascade_memory.evaluation.warned.picture import draw
 from cascade_memory.evaluation.warned.plan import ARMS, HEEDS, STREAMS, runs
 from cascade_memory.evaluation.warned.play import play
 from cascade_memory.evaluation.warned.science import Science
 from cascade_memory.evaluation.warned.sql import SQL, sql_in
-from cascade_memory.evaluation.warned.table import measured, table
+from cascade_memory.evaluation.warned.table import draw, measured, table
 
 with_engine = pytest.mark.skipif(not is_installed(), reason="needs alfworld")
 with_science = pytest.mark.skipif(

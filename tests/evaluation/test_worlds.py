@@ -23,10 +23,9 @@ from cascade_memory.evaluation.bench.plan import Run
 from cascade_memory.evaluation.bench.science_stage import experiments_of, prepare_science
 from cascade_memory.evaluation.bench.stage import Folders
 from cascade_memory.evaluation.environments import scienceworld_whole
-from cascade_memory.evaluation.environments.household.engine import Engine, is_installed
+from cascade_memory.evaluation.environments.household.engine import Engine, is_harmless, is_installed
 from cascade_memory.evaluation.environments.household.games import GAME, Game, read_games
 from cascade_memory.evaluation.environments.household.official import official_games
-from cascade_memory.evaluation.environments.household.trusted import is_harmless
 from cascade_memory.evaluation.environments.scienceworld import ALL_LIMITS, LIMITS
 from cascade_memory.evaluation.environments.scienceworld_whole import drawn_starts, published_starts
 

@@ -21,7 +21,7 @@ from cascade_memory.memory.bound import Bound
 from cascade_memory.memory.cases import Cases
 from cascade_memory.memory.data import Data
 from cascade_memory.memory.episodes import Episodes
-from cascade_memory.ports.pair_encoder import Query
+from cascade_memory.ports.encoders import Query
 from cascade_memory.ports.policy import Slate
 from cascade_memory.runs.adapter import Adapter
 from cascade_memory.testing import ledger_in_ram

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from cascade_memory import CascadeMemory, restore
-from cascade_memory.assembly.moved_folder import MovedFolder
+from cascade_memory.assembly.move import MovedFolder
 from cascade_memory.assembly.reindex import reindex
 from cascade_memory.cli.main import main as command
 from cascade_memory.encoders.hashing import HashingEmbedder

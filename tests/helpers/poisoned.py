@@ -11,8 +11,7 @@ from cascade_memory import CascadeMemory, Retention
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.evaluation.bench.plan import ALONE, MISLED
 from cascade_memory.evaluation.bench.stage import catalogued, order_of
-from cascade_memory.evaluation.solver import SimulatedSolver
-from cascade_memory.evaluation.stream import PrecomputedEmbedder
+from cascade_memory.evaluation.stream import PrecomputedEmbedder, SimulatedSolver
 from cascade_memory.insight.stats import Receipt
 
 HONEST, POISONER = "ann", "mallory"

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 
 from cascade_memory.evaluation.environments.hospital.questions import Question
-from cascade_memory.evaluation.reuse.code_values import Vocabulary, adapted
+from cascade_memory.evaluation.reuse.code import Vocabulary, adapted
 
 _CODE = re.compile(r"```python\n(.*?)\n```", re.DOTALL)
 _CASE = re.compile(r"^Task: (.*?)\nSolution:\n(.*)", re.MULTILINE | re.DOTALL)

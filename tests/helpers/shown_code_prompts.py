@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from cascade_memory.domain.recall import RecalledCase
 from cascade_memory.evaluation.environments.hospital.questions import Question
-from cascade_memory.evaluation.environments.hospital.records import Records
+from cascade_memory.evaluation.environments.hospital.rounds import Records
 from cascade_memory.evaluation.environments.hospital.synthetic import build_hospital
 from cascade_memory.evaluation.model import Asking
 from cascade_memory.evaluation.model.chat import Message, Reply

@@ -15,7 +15,7 @@ from typing import Any
 from mcp.types import ImageContent
 
 from cascade_memory.evaluation.search.local import LocalSearch
-from cascade_memory.evaluation.search.passages import read_passages
+from cascade_memory.evaluation.search.questions import read_passages
 from cascade_memory.evaluation.search.server import made
 
 try:

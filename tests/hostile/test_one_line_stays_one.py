@@ -15,9 +15,9 @@ from command_line import every_command
 from warned import CALL, MISTAKE
 
 from cascade_memory import CascadeMemory, RecalledCase, Retention, Step, Trajectory
-from cascade_memory.capabilities.warnings.advising import advice_text
+from cascade_memory.capabilities.warnings.describing import advice_text
 from cascade_memory.cli import main
-from cascade_memory.cli.log_lines import ShortLines
+from cascade_memory.cli.standard_error import ShortLines
 from cascade_memory.cycle.reuse import render
 from cascade_memory.domain.failure_warning import FailureWarning
 from cascade_memory.errors import InvalidInput

@@ -10,7 +10,7 @@ from warned import CALL, MISTAKE, TASK, about_to, fail, mistaken
 from warning_rows import rows_of
 
 from cascade_memory import CascadeMemory, FailureWarning, Step, Trajectory, Trust, WarningOptions
-from cascade_memory.capabilities.warnings.advising import advice_text
+from cascade_memory.capabilities.warnings.describing import advice_text
 from cascade_memory.memory.memory import Memory
 
 

@@ -89,7 +89,7 @@ def test_an_export_over_an_older_one_is_private(tmp_path: Path, ram: CascadeMemo
 def test_weights_of_an_encoder_are_private(tmp_path: Path):
     torch = pytest.importorskip("torch")
     pytest.importorskip("safetensors")
-    from cascade_memory.encoders.cross_encoder.weights import read_weights, write_weights
+    from cascade_memory.encoders.cross_encoder.training import read_weights, write_weights
     from cascade_memory.errors import StoreCorrupt
 
     file, model = tmp_path / "encoder-1-0000000000000001-00000000.safetensors", torch.nn.Linear(2, 2)

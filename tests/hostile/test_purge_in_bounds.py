@@ -15,7 +15,7 @@ from inside import engine_of
 from cascade_memory import CascadeMemory, Ranking
 from cascade_memory.assembly.mirror import ChildBuild
 from cascade_memory.errors import StoreUnwritable
-from cascade_memory.ledger import vacuum
+from cascade_memory.ledger import maintenance
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 _DEADLINE, _SLACK = 0.5, 1.5
@@ -131,7 +131,7 @@ def test_a_process_that_cannot_write_it_anew_says_so(tmp_path: Path, monkeypatch
     with CascadeMemory(tmp_path / "m", embedder="hashing", learn="off") as memory:
         case = memory.add("task", "solution")
         full = "import sys; sys.exit('database or disk is full')"
-        monkeypatch.setattr(vacuum, "_PROGRAM", full)
+        monkeypatch.setattr(maintenance, "_PROGRAM", full)
         with pytest.raises(StoreUnwritable, match="no room left"):
             memory.forget(case, purge=True)
         monkeypatch.undo()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cascade_memory.evaluation.environments.hospital.records import Records
+from cascade_memory.evaluation.environments.hospital.rounds import Records
 from cascade_memory.evaluation.environments.hospital.synthetic import build_hospital
 from cascade_memory.evaluation.environments.sandbox.sandbox import Ran
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from inside import engine_of
 
 from cascade_memory import CascadeMemory, Tickets, Trust
-from cascade_memory.domain.signed import Times, new_key, read, sign
+from cascade_memory.domain.digests import Times, new_key, read, sign
 from cascade_memory.errors import TicketRefused
 from cascade_memory.ledger import running
 

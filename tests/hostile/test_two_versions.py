@@ -16,8 +16,8 @@ from cascade_memory.ledger.schema import SCHEMA_VERSION
 # A library that is one version ahead. Its step changes rows only, so the tables are still those that this version checks.
 _NEWER = """
 import json, sys
-from cascade_memory.ledger import opening, read_only, schema, structure, upgrade
-for module in (opening, read_only, schema, structure, upgrade):
+from cascade_memory.ledger import opening, schema, structure, upgrade
+for module in (opening, schema, structure, upgrade):
     module.SCHEMA_VERSION += 1
 upgrade.STEPS[schema.SCHEMA_VERSION - 1] = ("UPDATE cases SET copies = copies",)
 from cascade_memory import CascadeMemory

@@ -22,7 +22,7 @@ from cascade_memory.domain.daemon import Daemon
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.engine import recording
 from cascade_memory.errors import EpisodeClosed, StoreBusy, UnknownEpisode
-from cascade_memory.ports.embedder import LoadsModel
+from cascade_memory.ports.encoders import LoadsModel
 
 _DEADLINE, _SLACK = 2.0, 8.0  # a busy machine; what hangs would do so for a minute
 

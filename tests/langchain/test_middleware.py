@@ -25,7 +25,7 @@ from cascade_memory import Episode, Trajectory
 from cascade_memory.encoders.hashing import HashingEmbedder
 from cascade_memory.errors import InvalidInput
 from cascade_memory.langchain import CascadeMemory
-from cascade_memory.ports.embedder import LoadsModel
+from cascade_memory.ports.encoders import LoadsModel
 
 Make = Callable[..., CascadeMemory]
 

@@ -20,7 +20,7 @@ from mcp_clients import SERVE, asked, free_port
 from waiting import wait_until
 
 from cascade_memory import CascadeMemory
-from cascade_memory.domain.asker import Asker
+from cascade_memory.domain.waiting import Asker
 from cascade_memory.mcp_server import build
 from cascade_memory.mcp_server.connection import Server, settings
 from cascade_memory.mcp_server.guard import Guard

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 from mcp_clients import served
 
-from cascade_memory.cli.log_lines import FewLines, ShortLines
+from cascade_memory.cli.standard_error import FewLines, ShortLines
 
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 

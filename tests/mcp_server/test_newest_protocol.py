@@ -20,7 +20,7 @@ from mcp.client.stdio import stdio_client
 from mcp_clients import TASK, command, learns, plain, served
 
 from cascade_memory import CascadeMemory
-from cascade_memory.domain.asker import Asker
+from cascade_memory.domain.waiting import Asker
 from cascade_memory.mcp_server import build
 
 NEWEST = "2026-07-28"

@@ -18,7 +18,7 @@ QUERY = "which answer is right for topic 1?"
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let all but two namespaces go."""
-    monkeypatch.setattr("cascade_memory.engine.loaded_states.MOST", 2)
+    monkeypatch.setattr("cascade_memory.engine.follower.MOST", 2)
 
 
 def _play(memory: CascadeMemory, name: str, episodes: int) -> None:
@@ -55,7 +55,7 @@ def test_what_was_learned_is_there_when_a_namespace_comes_back(tmp_path: Path, f
 def test_a_namespace_that_was_let_go_goes_on_as_if_it_never_was(few: None, monkeypatch: pytest.MonkeyPatch):
     found = {}
     for most in (2, 100):
-        monkeypatch.setattr("cascade_memory.engine.loaded_states.MOST", most)
+        monkeypatch.setattr("cascade_memory.engine.follower.MOST", most)
         with CascadeMemory(embedder="hashing", learn="inline", ranking=Ranking(abstain=False)) as memory:
             names = [f"tenant-{i}" for i in range(5)]
             for name in names * 3:
@@ -106,7 +106,7 @@ def test_a_namespace_with_something_to_learn_is_kept(few: None, monkeypatch: pyt
 
 
 def test_large_namespaces_stay_for_a_while(few: None, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("cascade_memory.engine.loaded_states._SMALL", 0)
+    monkeypatch.setattr("cascade_memory.engine.follower._SMALL", 0)
     with CascadeMemory(embedder="hashing", learn="inline") as memory:
         for i in range(5):
             memory.acting(namespace=f"tenant-{i}").add("a printer jams", "pull the tray")

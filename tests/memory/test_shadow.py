@@ -14,8 +14,7 @@ from cascade_memory.assembly.rankers import light, similarity
 from cascade_memory.bandit.light import LightPolicy
 from cascade_memory.encoders.light import FEATURES
 from cascade_memory.errors import InvalidInput
-from cascade_memory.evaluation.solver import SimulatedSolver
-from cascade_memory.evaluation.stream import play
+from cascade_memory.evaluation.stream import SimulatedSolver, play
 from cascade_memory.evaluation.synthetic import tickets
 
 

@@ -64,7 +64,7 @@ _LATER = (
 _USE_ALL = (
     "m.report(); next(m.review.audit(), None); m._repr_html_(); from cascade_memory import rankers; import asyncio, numpy.ma"
 )
-_MODULES = 280
+_MODULES = 226
 
 
 def test_a_recall_loads_nothing_that_it_does_not_need():

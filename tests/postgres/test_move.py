@@ -26,8 +26,8 @@ from cascade_memory.assembly.move import move
 from cascade_memory.cli import main
 from cascade_memory.domain.waiting import patience
 from cascade_memory.errors import InvalidInput, SchemaTooNew, StoreBusy, StoreCorrupt, StoreError, StoreReplaced
-from cascade_memory.ledger.moving import copying
-from cascade_memory.ledger.moving.pages import insert
+from cascade_memory.ledger import copying
+from cascade_memory.ledger.copying import insert
 from cascade_memory.ledger.numbering import greatest_keys
 from cascade_memory.ledger.postgres.ledger import PostgresLedger
 from cascade_memory.ledger.schema import TABLES
@@ -338,7 +338,7 @@ def test_what_arrived_differently_is_not_kept(tmp_path: Path, new_database: NewD
 _SLOW = """
 import sys, time
 from cascade_memory.assembly.move import move
-from cascade_memory.ledger.moving import copying
+from cascade_memory.ledger import copying
 insert = copying.insert
 def slow(*arguments):
     print("inserting", flush=True)

@@ -17,11 +17,10 @@ from inside import verbs as every_verb
 from invented_secrets import Invented
 
 from cascade_memory import CascadeMemory, Step, Trajectory
-from cascade_memory.engine.open_secrets import OpenSecrets
 from cascade_memory.errors import CascadeError, ContentChanged, InvalidInput, RedactionFailed
 from cascade_memory.ledger import rules
 from cascade_memory.redaction import redact_secrets
-from cascade_memory.redaction.marking import Marks
+from cascade_memory.redaction.marking import Marks, OpenSecrets
 
 ONE, TWO = ("gh" + "p_" + Invented(seed).of(36) for seed in (21, 22))
 MARK = "[secret:github-token#1]"

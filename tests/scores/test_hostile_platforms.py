@@ -12,7 +12,7 @@ from score_platform import RUN, TRACE, feedback
 
 from cascade_memory.capabilities.scores import Score, Unread, langfuse, langsmith, phoenix
 from cascade_memory.capabilities.scores.asking import Platform
-from cascade_memory.capabilities.scores.posted import scores_in
+from cascade_memory.capabilities.scores.webhook import scores_in
 from cascade_memory.errors import InvalidInput, PlatformFailed
 
 DEEP: Any = reduce(lambda inner, _: {"a": inner}, range(900), {})

@@ -14,7 +14,7 @@ from cascade_memory.capabilities.sources.rows import ActorRows
 from cascade_memory.capabilities.sources.standings import Standings
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.recall import Recall
-from cascade_memory.domain.vigilance import OFF, Vigilance
+from cascade_memory.domain.trust import OFF, Vigilance
 from cascade_memory.errors import InvalidInput, UndoRefused
 from cascade_memory.memory.memory import Memory
 

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from cascade_memory.capabilities.sources.heard import TRUSTED, Heard
+from cascade_memory.capabilities.sources.reputation import TRUSTED, Heard, Turns
 from cascade_memory.capabilities.sources.source_records import SourceRecords
-from cascade_memory.capabilities.sources.turns import Turns
 
 LIAR = 0
 

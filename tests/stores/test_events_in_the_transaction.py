@@ -13,11 +13,11 @@ from cascade_memory import CascadeMemory
 from cascade_memory.capabilities import CAPABILITIES
 from cascade_memory.capabilities.warnings.records import WarningDecision
 from cascade_memory.domain.actions import NewAction
-from cascade_memory.ledger import cases, events, forgetting, others_episodes, outcomes, reports, room, verifications
+from cascade_memory.ledger import cases, events, forgetting, outcomes, reports, restoring, room, verifications
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.observer import Observer, Standing, WhyGone, WhyWithdrawn
 
-_TELL = (cases, forgetting, others_episodes, outcomes, reports, room, verifications)
+_TELL = (cases, forgetting, restoring, outcomes, reports, room, verifications)
 
 
 class Listener(Observer):

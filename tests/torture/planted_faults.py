@@ -68,7 +68,7 @@ FAULTS = (
         "pass",
     ),
     Fault(
-        "cli/bench_search.py",
+        "cli/bench_options.py",
         'raise InvalidInput("--retrieval is for the passages of the data, which are not searched with --search")',
         "pass",
     ),
@@ -79,17 +79,17 @@ FAULTS = (
         "if number > 1 and used + len(text) >= max_total_chars:",
     ),
     Fault(
-        "capabilities/warnings/sql_tables.py",
+        "capabilities/warnings/action_words.py",
         "listing = (listing or last in _SAYS_WHERE) and",
         "listing = (listing or last not in _SAYS_WHERE) and",
     ),
     Fault("cycle/recall.py", "if int(key) in rows][:size]", "if int(key) in rows][: size - 1]"),
-    Fault("domain/moments.py", "return time.time() - value.total_seconds()", "return time.time() + value.total_seconds()"),
+    Fault("domain/validation.py", "return time.time() - value.total_seconds()", "return time.time() + value.total_seconds()"),
     Fault(
-        "domain/signed.py", "now.wall >= self.until.wall or now.running >=", "now.wall >= self.until.wall and now.running >="
+        "domain/digests.py", "now.wall >= self.until.wall or now.running >=", "now.wall >= self.until.wall and now.running >="
     ),
     Fault("domain/explanation.py", "by_score[place + 1 :] if other < i]", "by_score[place - 1 :] if other < i]"),
-    Fault("encoders/clusters.py", "* covariance + max(shrinkage, 1e-3)", "* covariance - max(shrinkage, 1e-3)"),
+    Fault("encoders/light.py", "* covariance + max(shrinkage, 1e-3)", "* covariance - max(shrinkage, 1e-3)"),
     Fault(
         "encoders/lexical.py",
         "self._tally.add(buckets, distinct=len(texts) == 1)",
@@ -106,14 +106,14 @@ FAULTS = (
         "if self.made is None and self._also is None and not may_hold_secret(text):",
         "if self.made is None and not may_hold_secret(text):",
     ),
-    Fault("engine/open_secrets.py", "while len(self.held) > self._most or", "while len(self.held) >= self._most or"),
+    Fault("redaction/marking.py", "while len(self.held) > self._most or", "while len(self.held) >= self._most or"),
     Fault(
         "evaluation/search/stage.py",
         "if judging is None or not isinstance(judge, ByModel):",
         "if judging is not None or not isinstance(judge, ByModel):",
     ),
     Fault(
-        "evaluation/environments/hospital/calculator.py",
+        "evaluation/environments/hospital/tools.py",
         'raise ValueError("the result is no real number, or it is too large")',
         "pass",
     ),

@@ -8,9 +8,9 @@ import pytest
 
 from cascade_memory import Step, Trajectory
 from cascade_memory.capabilities.warnings.action_words import is_same_mistake
-from cascade_memory.capabilities.warnings.advising import advice_text
 from cascade_memory.capabilities.warnings.blame import Solved, blamed_step, came_again
-from cascade_memory.capabilities.warnings.mishaps import is_error_of_the_world
+from cascade_memory.capabilities.warnings.consequences import is_error_of_the_world
+from cascade_memory.capabilities.warnings.describing import advice_text
 from cascade_memory.capabilities.warnings.records import Blame
 from cascade_memory.domain.failure_warning import FailureWarning
 

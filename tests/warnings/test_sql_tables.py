@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from cascade_memory import CascadeMemory, Step
+from cascade_memory.capabilities.warnings.action_words import tables_in, words_before
 from cascade_memory.capabilities.warnings.blame import blamed_step
 from cascade_memory.capabilities.warnings.places import Call, Mistake, stands
-from cascade_memory.capabilities.warnings.sql_tables import tables_in, words_before
 from cascade_memory.domain.trajectory import Trajectory
 
 

@@ -12,7 +12,7 @@ from warned import CALL, MISTAKE, OTHER, TASK, about_to, fail, mistaken
 from warning_rows import rows_of
 
 from cascade_memory import CascadeMemory, Ranking, Retention, Step, WarningOptions
-from cascade_memory.capabilities.warnings.advising import advice_text
+from cascade_memory.capabilities.warnings.describing import advice_text
 from cascade_memory.domain.transcript import is_rendered
 from cascade_memory.errors import InvalidInput, StoreBusy, UnknownWarning
 

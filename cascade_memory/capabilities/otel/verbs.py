@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cascade_memory.capabilities.otel.engine_part import Telling
-from cascade_memory.domain.quoting import quoted
+from cascade_memory.domain.display import quoted
 from cascade_memory.errors import InvalidInput, MissingExtra
 from cascade_memory.memory.bound import Bound
 

@@ -6,8 +6,7 @@ import argparse
 import time
 
 from cascade_memory.cli import waiting
-from cascade_memory.cli.groups import Commands, Run, actor, add_actor
-from cascade_memory.cli.listing import add_length, first
+from cascade_memory.cli.groups import Commands, Run, actor, add_actor, add_length, first
 from cascade_memory.cli.opening import existing
 from cascade_memory.cli.tables import print_done, print_json, print_record
 from cascade_memory.domain.actions import AuditEntry

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import cast
 
-from cascade_memory.capabilities.scores.mapping import Reading
+from cascade_memory.capabilities.scores.score import Reading
 from cascade_memory.capabilities.scores.standing import Outcome, Standing, standing
 from cascade_memory.domain.actions import NewAction, Taken
 from cascade_memory.domain.trust import REVISED, ByWhom

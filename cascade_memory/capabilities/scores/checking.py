@@ -6,13 +6,12 @@ import re
 import time
 from typing import NamedTuple, cast
 
-from cascade_memory.capabilities.scores.mapping import SOURCES, Reading
-from cascade_memory.capabilities.scores.reckoning import Row
-from cascade_memory.capabilities.scores.score import Score
+from cascade_memory.capabilities.scores.score import SOURCES, Reading, Score
+from cascade_memory.capabilities.scores.standing import Row
 from cascade_memory.capabilities.scores.tables import LATEST, NAME_CHARS, PLATFORM_CHARS, TRACE_CHARS
 from cascade_memory.domain.actions import check_actor
 from cascade_memory.domain.digests import digest
-from cascade_memory.domain.quoting import quoted
+from cascade_memory.domain.display import quoted
 from cascade_memory.domain.validation import MAX_ID_CHARS, MAX_SOLUTION_CHARS, check_number, check_text, check_word
 from cascade_memory.engine.door import Incoming
 from cascade_memory.errors import InvalidInput

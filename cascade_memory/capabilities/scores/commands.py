@@ -17,8 +17,7 @@ from cascade_memory.cli.arguments import refusal
 from cascade_memory.cli.groups import Commands
 from cascade_memory.cli.opening import add_namespace, add_place, existing
 from cascade_memory.cli.tables import print_json
-from cascade_memory.domain.moments import moment_of
-from cascade_memory.domain.validation import LONGEST
+from cascade_memory.domain.validation import LONGEST, moment_of
 from cascade_memory.redaction.marking import redact_secrets
 from cascade_memory.visible import on_one_line
 

@@ -8,14 +8,12 @@ from typing import NamedTuple, cast
 
 from cascade_memory.capabilities.scores.acting import Acting
 from cascade_memory.capabilities.scores.checking import Checked, checked
-from cascade_memory.capabilities.scores.collected import Collected, Tally
-from cascade_memory.capabilities.scores.mapping import Reading
-from cascade_memory.capabilities.scores.reckoning import Row
-from cascade_memory.capabilities.scores.score import Score, Unread
-from cascade_memory.capabilities.scores.standing import ROWS, rows_of
-from cascade_memory.domain.moments import Moment, moment_of
-from cascade_memory.domain.quoting import quoted
+from cascade_memory.capabilities.scores.collecting import Collected, Tally
+from cascade_memory.capabilities.scores.score import Reading, Score, Unread
+from cascade_memory.capabilities.scores.standing import ROWS, Row, rows_of
+from cascade_memory.domain.display import quoted
 from cascade_memory.domain.trust import REVISED
+from cascade_memory.domain.validation import Moment, moment_of
 from cascade_memory.engine.part import episode_of
 from cascade_memory.errors import CascadeError, InvalidInput, StoreError, UnknownEpisode
 from cascade_memory.ledger import Connection

@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from cascade_memory.capabilities.sources.heard import TRUSTED, Counted, Heard
-from cascade_memory.capabilities.sources.praise import Praise
-from cascade_memory.capabilities.sources.turns import Turns
+from cascade_memory.capabilities.sources.reputation import TRUSTED, Counted, Heard, Praise, Turns
 from cascade_memory.ports.policy import Floats
 
 

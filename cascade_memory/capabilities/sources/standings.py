@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.capabilities.sources.actor_standing import WHY, ActorStanding, Standing
-from cascade_memory.capabilities.sources.heard import TRUSTED, Heard
+from cascade_memory.capabilities.sources.reputation import TRUSTED, Heard
 from cascade_memory.capabilities.sources.rows import ActorRows, Testimony
 from cascade_memory.capabilities.sources.source_records import SourceRecords
 from cascade_memory.cycle.learn import WINDOW
-from cascade_memory.domain.vigilance import Vigilance
+from cascade_memory.domain.trust import Vigilance
 from cascade_memory.learning.screen import Screen
 
 _RELEARN_EVERY = 16  # outcomes: so long what a liar taught may stay, so that many liars do not mean learning all the time

@@ -6,8 +6,8 @@ from cascade_memory.capabilities.sources.actor_standing import ActorStanding
 from cascade_memory.capabilities.sources.engine_part import standings_of
 from cascade_memory.capabilities.sources.rows import ActorRows
 from cascade_memory.domain.actions import NewAction, check_known_actor
-from cascade_memory.domain.moments import Moment, moment_of
 from cascade_memory.domain.provenance import Wanted
+from cascade_memory.domain.validation import Moment, moment_of
 from cascade_memory.errors import InvalidInput
 from cascade_memory.insight.sources import Diff
 from cascade_memory.insight.sources import Sources as SourceRows

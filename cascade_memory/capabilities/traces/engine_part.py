@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from cascade_memory.capabilities.traces.ids import span_id_of, trace_id_of
-from cascade_memory.capabilities.traces.lookup import the_episode
+from cascade_memory.capabilities.traces.lookup import span_id_of, the_episode, trace_id_of
 from cascade_memory.capabilities.traces.tables import SPAN
 from cascade_memory.domain.records import Beside
 from cascade_memory.engine.part import EnginePart, Host

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cascade_memory.capabilities.traces.ids import is_span_id, is_trace_id
+from cascade_memory.capabilities.traces.lookup import is_span_id, is_trace_id
 from cascade_memory.ledger import INTEGER, TEXT, Column, Index, Table, one_of, rules, whole
 
 SPAN = Table(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cascade_memory.capabilities.traces.ids import as_written, span_id_of, trace_id_of
-from cascade_memory.capabilities.traces.lookup import episodes_in
+from cascade_memory.capabilities.traces.lookup import as_written, episodes_in, span_id_of, trace_id_of
 from cascade_memory.capabilities.traces.tables import SPAN
 from cascade_memory.domain.episode import Episode
 from cascade_memory.memory import Capable, explained

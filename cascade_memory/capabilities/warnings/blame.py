@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from cascade_memory.capabilities.warnings.action_words import COMMON, NUMBER, is_same_mistake, said_by, shape_of, words_in
-from cascade_memory.capabilities.warnings.mishaps import is_error_of_the_world, is_refused
+from cascade_memory.capabilities.warnings.consequences import is_error_of_the_world, is_refused
 from cascade_memory.capabilities.warnings.places import FIELD, Call, Mistake
 from cascade_memory.capabilities.warnings.records import Blame
 from cascade_memory.domain.digests import digest

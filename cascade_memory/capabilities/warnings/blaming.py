@@ -15,10 +15,10 @@ from cascade_memory.capabilities.warnings.rows import WarningRows
 from cascade_memory.capabilities.warnings.shelf import WarningShelf
 from cascade_memory.domain.case import Case
 from cascade_memory.domain.episode import FAILED_BELOW, TRUSTED_SOURCES
+from cascade_memory.domain.failure_warning import WarningOptions
 from cascade_memory.domain.records import Unsettled
 from cascade_memory.domain.trajectory import Solution, Trajectory
 from cascade_memory.domain.trust import LEVELS
-from cascade_memory.domain.warning_options import WarningOptions
 from cascade_memory.engine.request import Judgement
 from cascade_memory.engine.settling import Settles
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 
-from cascade_memory.cli.groups import Commands, Run, actor, add_by
-from cascade_memory.cli.listing import READABLE, add_length, first
+from cascade_memory.cli.groups import READABLE, Commands, Run, actor, add_by, add_length, first
 from cascade_memory.cli.opening import existing
 from cascade_memory.cli.tables import print_done, print_json, print_record
 from cascade_memory.domain.display import counted, shorten

@@ -1,4 +1,7 @@
-"""Says whether a failure may have depended on the state of things in its run, so that it need not recur in another run."""
+"""Says why a tool call failed, by its result, and whether the failure may have depended on what was done before in its run.
+
+An error of the world is not a mistake of the agent. And what depended on the state of things need not recur in another run.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,55 @@ from cascade_memory.capabilities.warnings.places import Call
 from cascade_memory.capabilities.warnings.records import Blame
 from cascade_memory.domain.trajectory import Solution, Step, Trajectory
 
+_LOOKED_AT = 1_000  # characters at the beginning of a result, and as many at its end
+_TASKS = "(?:call|execution|job|operation|query|request|run|task|tool)"
+_WORLD = re.compile(
+    rf"""
+    timed[ -]?out | timeout(?:error|exception|expired) | timeouterror | ^\W*timeout\b | \betimedout\b
+    | \b(?:connect|connection|gateway|lock|operation|query|execution|read|request|response|server)[ _-]?timeout\b
+    | \btimeout\ (?:after|error|exceeded|occurred|of|reached|waiting|while)\b | \bdeadline\ (?:exceeded|passed)\b
+    | \brate[ _-]?limit | \btoo\ many\ requests\b | \bquota\ exceeded\b | \bthrottl
+    | \b(?:code|error|http(?:/\d(?:\.\d)?)?|status(?:\ code)?)\W{{0,3}}(?:429|5\d\d)\b
+    | \b(?:429|5\d\d)\ (?:bad|client|error|gateway|internal|server|service|too)\b
+    | \b(?:currently|service|temporarily)\ (?:is\ )?(?:overloaded|unavailable)\b | \boverloaded(?:_error)?\b
+    | \btry\ again\ later\b
+    | \b(?:bad\ gateway|internal\ server\ error)\b
+    | \bconnection\ (?:\w+\ )?(?:aborted|broken|closed|dropped|error|failed|lost|refused|reset)\b | \bconnect(?:ion)?error\b
+    | \b(?:network|host)\ (?:is\ )?(?:down|error|unreachable)\b | \bname\ resolution\b
+    | \bcould\ not\ resolve\b | \bgetaddrinfo\b
+    | \becon(?:nrefused|nreset|naborted)\b | \bbroken\ pipe\b | \bremote\ end\ closed\b
+    | \bcancellederror\b | \b{_TASKS}\ (?:has\ been\ |was\ |were\ )?(?:aborted|cancell?ed|interrupted)\b | \bkeyboardinterrupt\b
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_WHO = "(?:admin|administrator|approver|human|operator|person|reviewer|supervisor|user)"
+_NO = "(?:declined|denied|did\\ not\\ approve|disapproved|not\\ approved|refused|rejected)"
+_REFUSED = re.compile(rf"\b{_WHO}\b[^.\n]{{0,40}}\b{_NO}\b | \b{_NO}\ by\ (?:an?\ |the\ )?{_WHO}\b", re.IGNORECASE | re.VERBOSE)
 Deed: TypeAlias = tuple[str | None, frozenset[str]]  # the tool and the words of an action
 _SHARED = 2  # words with which two actions are about the same thing
 _WORD = re.compile(r"\w+")
+
+
+def is_error_of_the_world(result: str) -> bool:
+    """Say whether a call failed for a reason that has nothing to do with it: a time-out, a rate limit, a lost connection.
+
+    >>> is_error_of_the_world("HTTP 503: temporarily unavailable"), is_error_of_the_world("no such column: nme")
+    (True, False)
+    """
+    return _WORLD.search(_ends_of(result)) is not None
+
+
+def is_refused(result: str) -> bool:
+    """Say whether the result of a failed call says that a person did not allow it.
+
+    >>> is_refused("User rejected the tool call for `drop` with id 1"), is_refused("access denied")
+    (True, False)
+    """
+    return _REFUSED.search(_ends_of(result)) is not None
+
+
+def _ends_of(text: str) -> str:
+    return text if len(text) <= 2 * _LOOKED_AT else f"{text[:_LOOKED_AT]}\n{text[-_LOOKED_AT:]}"
 
 
 @dataclass(frozen=True, slots=True)

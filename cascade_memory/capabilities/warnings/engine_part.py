@@ -13,11 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.capabilities.warnings.action_words import words_in
-from cascade_memory.capabilities.warnings.advising import advice_text
-from cascade_memory.capabilities.warnings.describing import described, held_from, names_somebody, repeats_in_words
+from cascade_memory.capabilities.warnings.describing import advice_text, described, held_from, names_somebody, repeats_in_words
 from cascade_memory.capabilities.warnings.evidence import Serves, those_that_count
-from cascade_memory.capabilities.warnings.records import Blame, Check, Failure, WarningDecision
-from cascade_memory.capabilities.warnings.request import CheckRequest
+from cascade_memory.capabilities.warnings.records import Blame, Check, CheckRequest, Failure, WarningDecision
 from cascade_memory.capabilities.warnings.rows import WarningRows
 from cascade_memory.capabilities.warnings.shelf import Group, WarningShelf
 from cascade_memory.capabilities.warnings.value import FLOOR

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from cascade_memory.capabilities.warnings.consequences import SoFar, may_fail_again
 from cascade_memory.capabilities.warnings.places import Call, stands
-from cascade_memory.capabilities.warnings.records import Failure
-from cascade_memory.capabilities.warnings.request import StepsSoFar
+from cascade_memory.capabilities.warnings.records import Failure, StepsSoFar
 from cascade_memory.capabilities.warnings.shelf import WarningShelf
 from cascade_memory.domain.trajectory import Step, Trajectory, capped
 from cascade_memory.engine.namespace_state import NamespaceState

@@ -8,9 +8,18 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
 
-from cascade_memory.capabilities.warnings.action_words import NUMBER, PLACEHOLDER, said_in, texts_in, words_in
+from cascade_memory.capabilities.warnings.action_words import (
+    NUMBER,
+    PLACEHOLDER,
+    Before,
+    may_be_tables,
+    said_in,
+    tables_in,
+    texts_in,
+    words_before,
+    words_in,
+)
 from cascade_memory.capabilities.warnings.records import Blame
-from cascade_memory.capabilities.warnings.sql_tables import Before, may_be_tables, tables_in, words_before
 from cascade_memory.domain.trajectory import Step
 
 _NAMING = f"{string.ascii_letters}{string.digits}_.-"  # the characters of a name to which a secret is assigned

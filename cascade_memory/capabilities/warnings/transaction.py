@@ -23,7 +23,7 @@ from cascade_memory.ledger.case_states import trust_of
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.observer import Arrivals, Observer, Standing, WhyGone, WhyWithdrawn
 from cascade_memory.ledger.rows import KEYS, executed_for, fetched_for, note
-from cascade_memory.ledger.transfer_nested import an_object, as_text, put
+from cascade_memory.ledger.transfer_parts import an_object, as_text, put
 
 _KINDS = tuple(kind.name for kind in ACTIONS)
 _DECISION = WARNING_DECISION.travelling

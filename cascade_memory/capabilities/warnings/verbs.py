@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from cascade_memory.capabilities.warnings.engine_part import WarningDesk
-from cascade_memory.capabilities.warnings.records import WarningDecision
-from cascade_memory.capabilities.warnings.request import CheckRequest, StepsSoFar
+from cascade_memory.capabilities.warnings.records import CheckRequest, StepsSoFar, WarningDecision
 from cascade_memory.domain.actions import NewAction
 from cascade_memory.domain.digests import digest
 from cascade_memory.domain.failure_warning import Advice, FailureWarning

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from cascade_memory.encoders.cross_encoder.batching import Remembered, TokenBudget, padded
 from cascade_memory.encoders.cross_encoder.loading import Base, served
-from cascade_memory.encoders.cross_encoder.training import Apprentice
-from cascade_memory.encoders.cross_encoder.weights import read_weights, write_weights
+from cascade_memory.encoders.cross_encoder.training import Apprentice, read_weights, write_weights
 from cascade_memory.encoders.torch_settings import calm
-from cascade_memory.ports.pair_encoder import Candidates, Pair, Query
+from cascade_memory.ports.encoders import Candidates, Pair, Query
 from cascade_memory.ports.policy import Floats
 
 PairText: TypeAlias = Callable[[Pair], tuple[str, str]]

@@ -17,7 +17,7 @@ from cascade_memory.encoders.text_model.files import digest_of, folder_of_model
 from cascade_memory.encoders.text_model.layout import Layout, layout_of
 from cascade_memory.encoders.torch_settings import calm, quiet_loading
 from cascade_memory.errors import InvalidInput, MissingExtra
-from cascade_memory.ports.embedder import LoadsModel
+from cascade_memory.ports.encoders import LoadsModel
 
 _AT_ONCE = 16_384  # tokens
 _FEW = 4  # texts; up to this number one thread is as fast as several

@@ -1,24 +1,36 @@
-"""Plays one attacked stream. Honest actors do the tasks and report what happened; malicious ones do what their attack says."""
+"""Plays the attacked streams. Honest actors do the tasks and report what happened; malicious ones do what their attack says.
+
+The plan has each kind of attack, and no attack, for each stream and each share of malicious turns. Each is played with all
+countermeasures and with none. For one share, each countermeasure is also left out in turn. The rival "similarity" is played
+without countermeasures only.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from cascade_memory import CascadeMemory, Trust
 from cascade_memory.domain import OFF, Vigilance
 from cascade_memory.errors import InvalidInput
-from cascade_memory.evaluation.attacks.actors import ACTORS, Attackers
-from cascade_memory.evaluation.attacks.streams import Attacked, attacked
+from cascade_memory.evaluation.attacks.streams import ACTORS, Attacked, Attackers, attacked
 from cascade_memory.evaluation.bench.methods import KNOWN
 from cascade_memory.evaluation.bench.plan import ALONE, MATCHED, MISLED, PROCEDURES, Run
 from cascade_memory.evaluation.bench.rows import stream_of
 from cascade_memory.evaluation.bench.stage import Folders
-from cascade_memory.evaluation.solver import Attempt
+from cascade_memory.evaluation.stream import Attempt
 from cascade_memory.memory import Memory
 
+NAME = "attacks"
+STREAMS = ("banking77", f"rca{PROCEDURES}")
+SEEDS = 3
+POISON = (0.01, 0.05, 0.1)
+CLEAN = "clean"
+ALL, NONE = "all", "none"
+_OURS, _RIVAL = "CASCADE", "similarity"
+_WITHOUT_ONE = 0.05  # the share of malicious turns with which each measure is left out in turn
 KINDS: Mapping[str, str] = {
     "unique": "made-up procedures, each worded differently",
     "recurring": "one made-up procedure again and again",
@@ -36,6 +48,29 @@ LAYERS: Mapping[str, Vigilance] = {
     "no reports": Vigilance(reports=False),
     "no fair lessons": Vigilance(fair_lessons=False),
 }
+
+
+def runs(tasks: Sequence[str] = STREAMS, seeds: int = SEEDS, limit: int | None = None) -> Iterator[Run]:
+    """Yield the runs of the plan, seed by seed.
+
+    >>> len(list(runs(seeds=1)))
+    200
+    """
+    for seed in range(seeds):
+        for task in tasks:
+            for method, attack, layers in _conditions():
+                yield Run(task, method, seed, limit, attack=attack, layers=layers)
+
+
+def _conditions() -> Iterator[tuple[str, str, str]]:
+    for poison in POISON:
+        for kind in (CLEAN, *KINDS):
+            attack = f"{kind}={poison:g}"
+            yield from ((_OURS, attack, ALL), (_OURS, attack, NONE), (_RIVAL, attack, NONE))
+    for kind in KINDS:
+        for layers in LAYERS:
+            if layers not in (ALL, NONE):
+                yield _OURS, f"{kind}={_WITHOUT_ONE:g}", layers
 
 
 def play(run: Run, folders: Folders) -> dict[str, Any]:

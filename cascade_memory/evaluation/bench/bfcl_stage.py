@@ -9,7 +9,7 @@ import numpy as np
 from cascade_memory.evaluation.bench.plan import ALONE_REUSE, ASIDE, Run
 from cascade_memory.evaluation.bench.stage import Folders, Stage, best_embedder, order_of, solved_alone
 from cascade_memory.evaluation.environments.bfcl.tasks import KINDS, BFCLTask, installed_tasks
-from cascade_memory.evaluation.reuse.bfcl_agent import BFCLAgent
+from cascade_memory.evaluation.reuse.bfcl import BFCLAgent
 from cascade_memory.evaluation.stream import PrecomputedEmbedder
 from cascade_memory.redaction import redact_secrets
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.rows import Row
-from cascade_memory.evaluation.solver import Attempt
-from cascade_memory.evaluation.stream import at_once
+from cascade_memory.evaluation.stream import Attempt, at_once
 from cascade_memory.memory import Memory
 
 WrongCases: TypeAlias = Mapping[int, Sequence[tuple[str, str]]]  # task -> the queries and solutions that are stored before it

@@ -1,15 +1,20 @@
-"""Estimates, before a run with a language model, its requests and tokens, and what the models in this process will read."""
+"""Estimates, before a run with a language model, its requests and tokens, and how long models in this process will compute."""
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterable, Sequence
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
+from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.human import HUMAN
 from cascade_memory.evaluation.bench.methods import KNOWN
 from cascade_memory.evaluation.bench.names import REINFORCE
@@ -20,12 +25,14 @@ from cascade_memory.evaluation.model.model_solver import messages_for
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 from cascade_memory.evaluation.tasks.task import Item
 
+PAPER_RANKER = 149_000_000  # parameters of gte-reranker-modernbert-base
+_FORWARD = 2  # operations per parameter and token; a training step takes three times as many, which callers count as tokens
+_SIDE = 1_024  # of the matrices whose product is timed
+_MOST_HEAD = 100_000_000  # bytes of a file's list of tensors
 _CHARS_PER_TOKEN = 2.5  # English has about 4; logs, SQL and Chinese have fewer
 _REPLY = 200  # tokens of a reply
 _LOOKED_AT = 200  # tasks whose prompts are measured
-
 _JUDGED = 3  # requests to a judging model for each answer, at most
-
 # Tasks in which a model acts: the most steps (thoughts have five of their own), the characters of the prompt at the start, and
 # what each step adds to it.
 _ACTED = {
@@ -35,7 +42,6 @@ _ACTED = {
     "mimic-iii": (5, 4_500, 1_500),
 }
 _QUERY = {"alfworld": 500, "scienceworld": 1_000, "2wiki": 100, "mimic-iii": 120}  # characters of a task
-
 # A reranker reads each pair of tasks: 32 of them for a choice. A trained one also reads two pairs again for each task, and
 # trains on one, which takes as long as to read it three times.
 _PAIRS, _PAIRS_TRAINED = 32, 37
@@ -43,6 +49,62 @@ _MOST_PAIR = 2_048  # tokens
 _FROZEN = ("NP-CBR", "LinLogUCB", "NeuralLogUCB")
 # Training a language model on an answer: it writes it, reads it once without the adapters, and trains on it.
 _GRADIENT = 5
+
+
+def parameters_in(folder: Path) -> int:
+    """Count the parameters of a model by the lists of tensors in its safetensors files; no weight is read."""
+    files = sorted(folder.glob("*.safetensors"))
+    if not files:
+        raise InvalidInput(f"{folder} has no weights (*.safetensors)")
+    return sum(math.prod(shape) for file in files for shape in _shapes(file))
+
+
+def _shapes(file: Path) -> list[list[int]]:
+    try:
+        with file.open("rb") as opened:
+            size = int.from_bytes(opened.read(8), "little")
+            listed: Mapping[str, Any] = json.loads(opened.read(size if size <= _MOST_HEAD else 0))
+        return [cast("list[int]", about["shape"]) for name, about in listed.items() if name != "__metadata__"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidInput(f"{file} is not a safetensors file: {error}") from error
+
+
+def operations_a_second() -> float:
+    """Measure how many operations a second this machine does in the product of two matrices, on its GPU if it has one."""
+    one = _matrix()
+    float((one @ one).sum())  # the first product also starts threads and loads libraries
+    best = math.inf
+    for _ in range(5):
+        began = time.perf_counter()
+        float((one @ one).sum())
+        best = min(best, time.perf_counter() - began)
+    return 2 * _SIDE**3 / best
+
+
+def _matrix() -> Any:
+    try:
+        import torch
+    except ImportError:
+        return np.random.default_rng(0).random((_SIDE, _SIDE), np.float32)
+    if torch.cuda.is_available():
+        with contextlib.suppress(RuntimeError):  # a server of language models may have filled it
+            return torch.rand(_SIDE, _SIDE, device="cuda")
+    return torch.rand(_SIDE, _SIDE)
+
+
+def in_words(what: str, parameters: int, tokens: float, speed: float) -> str:
+    """Say how long a model will take at least for so many tokens, of which those of training count three times.
+
+    No model is as fast as the product of two large matrices, with which the speed is measured.
+
+    >>> in_words("the reranker", 149_000_000, 3e9, 1e14)
+    'the reranker: 149 million parameters, 3.0 billion tokens, 2.5 hours or more at 100,000 billion operations a second here'
+    """
+    hours = _FORWARD * parameters * tokens / speed / 3_600
+    return (
+        f"{what}: {parameters / 1e6:,.0f} million parameters, {tokens / 1e9:,.1f} billion tokens, {hours:,.1f} hours or more "
+        f"at {speed / 1e9:,.0f} billion operations a second here"
+    )
 
 
 @dataclass(frozen=True, slots=True)

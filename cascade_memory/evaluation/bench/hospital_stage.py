@@ -13,9 +13,9 @@ from cascade_memory.evaluation.environments.hospital.questions import (
     mimic_files,
     mimic_questions,
 )
-from cascade_memory.evaluation.environments.hospital.records import Records
+from cascade_memory.evaluation.environments.hospital.rounds import Records
 from cascade_memory.evaluation.environments.hospital.synthetic import build_hospital
-from cascade_memory.evaluation.reuse.code_agent import CodeAgent
+from cascade_memory.evaluation.reuse.code import CodeAgent
 from cascade_memory.evaluation.stream import PrecomputedEmbedder
 
 HOSPITAL, MIMIC = "hospital", "mimic-iii"

@@ -15,7 +15,7 @@ from cascade_memory.evaluation.bench.stage import Folders, Stage, best_embedder,
 from cascade_memory.evaluation.environments.household.engine import MOST_BYTES
 from cascade_memory.evaluation.environments.household.games import GAME, LISTING, Game, make_games, read_games, splits_of
 from cascade_memory.evaluation.environments.household.official import OfficialStream, official_games
-from cascade_memory.evaluation.reuse.household_agent import HouseholdAgent
+from cascade_memory.evaluation.reuse.household import HouseholdAgent
 from cascade_memory.evaluation.stream import PrecomputedEmbedder
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
 

@@ -12,8 +12,7 @@ import numpy as np
 from cascade_memory.domain import Candidate
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.stage import Stage
-from cascade_memory.evaluation.solver import Attempt
-from cascade_memory.evaluation.stream import Step, at_once, play
+from cascade_memory.evaluation.stream import Attempt, Step, at_once, play
 from cascade_memory.memory import Memory
 
 BUDGET = 10  # the human may be asked about one task in ten

@@ -12,14 +12,13 @@ import numpy as np
 
 from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.evaluation.bench.conditions import Rewards, WrongCases, wrong_cases
-from cascade_memory.evaluation.bench.heartbeat import Heartbeat
 from cascade_memory.evaluation.bench.human import HUMAN, HelpedPlay, Human
 from cascade_memory.evaluation.bench.methods import open_memory
-from cascade_memory.evaluation.bench.peak_memory import PeakMemory
 from cascade_memory.evaluation.bench.plan import Run
 from cascade_memory.evaluation.bench.rows import stream_of
 from cascade_memory.evaluation.bench.stage import Folders, Stage, Staging
 from cascade_memory.evaluation.bench.stages import stage_for
+from cascade_memory.evaluation.bench.watching import Heartbeat, PeakMemory
 from cascade_memory.evaluation.stream import Step
 from cascade_memory.evaluation.stream import play as play_task
 from cascade_memory.memory import Memory

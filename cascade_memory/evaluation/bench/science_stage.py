@@ -11,7 +11,7 @@ from cascade_memory.evaluation.bench.plan import ALONE_REUSE, ASIDE, Run
 from cascade_memory.evaluation.bench.stage import Folders, Stage, best_embedder, order_of, solved_alone
 from cascade_memory.evaluation.environments.scienceworld_tasks import ScienceTask, science_tasks
 from cascade_memory.evaluation.environments.scienceworld_whole import PUBLISHED, Start, drawn_starts, published_starts
-from cascade_memory.evaluation.reuse.science_agent import ScienceAgent, Strength
+from cascade_memory.evaluation.reuse.scienceworld import ScienceAgent, Strength
 from cascade_memory.evaluation.stream import PrecomputedEmbedder
 
 
@@ -66,7 +66,7 @@ def is_published(folders: Folders) -> bool:
 def science_stage(run: Run, folders: Folders) -> Stage:
     """Build the stage: the tasks with known solutions in the order of the seed, and the agent.
 
-    If the run's solver is "reuse-map", the agent is the weaker one; see ``science_agent.ScienceAgent``.
+    If the run's solver is "reuse-map", the agent is the weaker one; see ``reuse.scienceworld.ScienceAgent``.
     """
     stream, embedder = embedded(run.solver, folders.work, run.limit, folders.model(run, "embedder"))
     tasks = [stream[i] for i in order_of(len(stream), run.seed, run.order)]

@@ -9,11 +9,9 @@ from cascade_memory import with_tool_calls
 from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import Run
 from cascade_memory.evaluation.bench.stage import Folders, Stage, best_embedder, in_order
-from cascade_memory.evaluation.reuse.search_agent import SearchAgent
-from cascade_memory.evaluation.reuse.search_plan import KNOWN
+from cascade_memory.evaluation.reuse.search import KNOWN, SearchAgent
 from cascade_memory.evaluation.search.local import LocalSearch, Retrieval
-from cascade_memory.evaluation.search.passages import read_passages
-from cascade_memory.evaluation.search.questions import PASSAGES, first_of, lacking, read_questions
+from cascade_memory.evaluation.search.questions import PASSAGES, first_of, lacking, read_passages, read_questions
 from cascade_memory.ports import Embedder
 
 

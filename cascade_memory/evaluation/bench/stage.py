@@ -18,8 +18,7 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.names import FILE
 from cascade_memory.evaluation.bench.plan import ALONE, ALONE_REUSE, MATCHED, MISLED, Run
 from cascade_memory.evaluation.bundled import DIFFERS, bundled_data
-from cascade_memory.evaluation.solver import SimulatedSolver, Solver
-from cascade_memory.evaluation.stream import PrecomputedEmbedder
+from cascade_memory.evaluation.stream import PrecomputedEmbedder, SimulatedSolver, Solver
 from cascade_memory.evaluation.tasks.catalogue import CATALOGUE, task_named
 from cascade_memory.evaluation.tasks.task import Item, Task
 from cascade_memory.ports import Embedder

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cascade_memory.errors import CascadeError, InvalidInput
-from cascade_memory.evaluation.gradient.adapter import Adapter
-from cascade_memory.evaluation.gradient.loading import CausalLM
+from cascade_memory.evaluation.gradient.loading import Adapter, CausalLM
 from cascade_memory.evaluation.gradient.local_chat import Sampled
 from cascade_memory.evaluation.gradient.settings import Training
 

@@ -1,4 +1,7 @@
-"""Finds the answer in a model's reply: in a box, in a code block, or the whole reply."""
+"""Finds the answer in a model's reply: in a box, in a code block, or the whole reply.
+
+What the model thinks aloud before it answers is removed first.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Any, cast
 
 from cascade_memory.evaluation.judging.literals import literal_at, read_literal
 
+_MARK = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>|\[(/?)THINK\]", re.IGNORECASE)
 _BRACE = re.compile(r"(\\+(?:f?boxed|fbox)\s*\{)|\\[{}]|\{|\}")  # an opening box; escaped braces, which are text; plain braces
 _BARE_BOX = re.compile(r"\\+f?boxed[^\S\n]+([^\s{}$]+)")  # a box without braces
 _STYLE = r"text(?:bf|it|sf|rm|tt|sc|normal)?|math(?:rm|bf|it|sf|tt)|operatorname|mbox|emph|underline"
@@ -22,6 +26,34 @@ _ALSO = {
     "json": ("jsonl",),
 }
 _MOST_CHARS = 1_000_000  # of a reply that are read; what a runaway model writes after that is ignored
+
+
+def without_thoughts(reply: str) -> str:
+    r"""Return a reply without the blocks in which a model thinks; an unclosed block is removed to the end of the reply.
+
+    Some servers write the opening mark of a block themselves, so a reply may have the closing mark alone.
+
+    >>> without_thoughts("<think>A card, so ...</think>\n\\boxed{loan}"), without_thoughts("A card, so ...</think> loan")
+    ('\\boxed{loan}', 'loan')
+    >>> without_thoughts("<think>A card"), without_thoughts("a < b")
+    ('', 'a < b')
+    """
+    kept: list[str] = []
+    at, thinking, marked = 0, False, False
+    for mark in _MARK.finditer(reply):
+        marked = True
+        if mark[1] or mark[2]:  # it closes a block
+            if not thinking:
+                kept.clear()
+            thinking = False
+        else:
+            if not thinking:
+                kept.append(reply[at : mark.start()])
+            thinking = True
+        at = mark.end()
+    if not marked:
+        return reply
+    return "".join([*kept, "" if thinking else reply[at:]]).strip()
 
 
 def boxed(reply: str) -> str | None:

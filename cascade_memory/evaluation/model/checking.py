@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from cascade_memory.errors import ModelUnavailable
-from cascade_memory.evaluation.judging.answers import answer_in, boxed, code_in
-from cascade_memory.evaluation.judging.thoughts import without_thoughts
+from cascade_memory.evaluation.judging.answers import answer_in, boxed, code_in, without_thoughts
 from cascade_memory.evaluation.model.acting import thought_and_action, writes_observations
 from cascade_memory.evaluation.model.chat import Chat, Message, PromptTooLong, Reply, TakesTools, Try
 from cascade_memory.evaluation.model.written_calls import calls_in

@@ -7,15 +7,14 @@ from dataclasses import replace
 
 from cascade_memory import RecalledCase, Step, Trajectory, clean_text
 from cascade_memory.evaluation.environments.hospital.questions import Question
-from cascade_memory.evaluation.environments.hospital.records import Records
-from cascade_memory.evaluation.environments.hospital.rounds import play_rounds
-from cascade_memory.evaluation.environments.hospital.tables import TABLES
+from cascade_memory.evaluation.environments.hospital.rounds import Records, play_rounds
+from cascade_memory.evaluation.environments.hospital.vocabulary import TABLES
 from cascade_memory.evaluation.environments.sandbox.sandbox import Ran
 from cascade_memory.evaluation.judging.answers import code_in
 from cascade_memory.evaluation.model.asking import Asking
 from cascade_memory.evaluation.model.chat import Message, PromptTooLong
 from cascade_memory.evaluation.model.model_solver import as_answered, prompt
-from cascade_memory.evaluation.solver import Attempt
+from cascade_memory.evaluation.stream import Attempt
 
 _TOOLS = """\
 Tools:

@@ -14,7 +14,7 @@ from cascade_memory.evaluation.judging.answers import answer_in
 from cascade_memory.evaluation.judging.labels import normal
 from cascade_memory.evaluation.model.asking import Asking
 from cascade_memory.evaluation.model.chat import Message, PromptTooLong
-from cascade_memory.evaluation.solver import Attempt
+from cascade_memory.evaluation.stream import Attempt
 from cascade_memory.evaluation.tasks.task import Item, Task
 
 

@@ -25,8 +25,8 @@ from cascade_memory.evaluation.model.coding import CodeSolver
 from cascade_memory.evaluation.model.model_solver import ModelSolver, Show, messages_for, truths_of
 from cascade_memory.evaluation.model.scenes import HouseholdScene, ScienceScene
 from cascade_memory.evaluation.search.settings import Searching
-from cascade_memory.evaluation.solver import Solver
-from cascade_memory.evaluation.tasks.recurring import recurs
+from cascade_memory.evaluation.stream import Solver
+from cascade_memory.evaluation.tasks.catalogue import recurs
 from cascade_memory.evaluation.tasks.task import Item, Task
 from cascade_memory.ports import Embedder
 

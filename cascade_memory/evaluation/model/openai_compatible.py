@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from cascade_memory.errors import InvalidInput, ModelUnavailable
+from cascade_memory.evaluation.model.asking import Passing, Patience
 from cascade_memory.evaluation.model.chat import Message, Note, Reply
 from cascade_memory.evaluation.model.responses import reply_from
-from cascade_memory.evaluation.model.trying import Passing, Patience
 
 if TYPE_CHECKING:
     import httpx

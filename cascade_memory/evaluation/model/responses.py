@@ -9,8 +9,8 @@ import time
 from typing import Any, cast
 
 from cascade_memory.errors import ModelUnavailable
+from cascade_memory.evaluation.model.asking import Passing
 from cascade_memory.evaluation.model.chat import PromptTooLong, Reply, ToolCall
-from cascade_memory.evaluation.model.trying import Passing
 
 _REMEDIES = {
     400: "the server refuses the request: leave out a setting that it does not support, or show fewer or shorter cases",

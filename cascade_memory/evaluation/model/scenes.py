@@ -10,7 +10,7 @@ from cascade_memory.evaluation.environments.household.games import Game, splits_
 from cascade_memory.evaluation.environments.published import same_text
 from cascade_memory.evaluation.environments.scienceworld import UNKNOWN, ScienceWorld
 from cascade_memory.evaluation.environments.scienceworld_whole import Start, text_of
-from cascade_memory.evaluation.model.examples import HOUSEHOLD_EXAMPLE, SCIENCE_EXAMPLE
+from cascade_memory.evaluation.model.acting import HOUSEHOLD_EXAMPLE, SCIENCE_EXAMPLE
 
 
 class ScienceScene:

@@ -10,13 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from cascade_memory.errors import InvalidInput
-from cascade_memory.evaluation.bench.heartbeat import EVERY
 from cascade_memory.evaluation.bench.measure import Staged
 from cascade_memory.evaluation.bench.plan import Run, Suite
 from cascade_memory.evaluation.bench.play import play
 from cascade_memory.evaluation.bench.setup import Setup, under_each
 from cascade_memory.evaluation.bench.stage import Folders, Stage
 from cascade_memory.evaluation.bench.stages import prepare
+from cascade_memory.evaluation.bench.watching import EVERY
 from cascade_memory.evaluation.model.model_stage import Model
 from cascade_memory.evaluation.outcomes.outcomes import Outcomes
 

@@ -18,7 +18,7 @@ from cascade_memory.domain import check_one_name, solution_text
 from cascade_memory.errors import InvalidInput, ModelUnavailable
 from cascade_memory.evaluation.model.chat import Chat, Message, Note, PromptTooLong, Reply, TakesTools, Try
 from cascade_memory.evaluation.outcomes.table import Head, Outcome, OutcomeFile, worth
-from cascade_memory.evaluation.solver import Attempt, Solver
+from cascade_memory.evaluation.stream import Attempt, Solver
 
 # Asked before anything else: another model, another template or other weights rarely answer all of them in the same way.
 _PROBES: tuple[list[Message], ...] = (

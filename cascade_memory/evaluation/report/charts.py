@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from cascade_memory.evaluation.bench.rows import Row
 from cascade_memory.evaluation.bench.summary import interval
 from cascade_memory.evaluation.report import regret
-from cascade_memory.evaluation.report.asked import note
-from cascade_memory.evaluation.report.differences import ENOUGH
+from cascade_memory.evaluation.report.differences import ENOUGH, note
 from cascade_memory.evaluation.report.drawing import Chart, Panel, brief
 from cascade_memory.evaluation.report.section import Section, bits
 from cascade_memory.evaluation.report.words import NO_MEMORY

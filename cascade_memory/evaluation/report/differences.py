@@ -1,4 +1,7 @@
-"""Paired differences between two methods: with the same seed, both have the same order of tasks and the same solver."""
+"""Paired differences between two methods: with the same seed, both have the same order of tasks and the same solver.
+
+Tasks that a human answered are left out, so that no method gets credit for what a human solved.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,42 @@ from typing import Literal
 
 import numpy as np
 
+from cascade_memory.evaluation.bench.human import HUMAN
+from cascade_memory.evaluation.bench.rows import Row
 from cascade_memory.evaluation.bench.summary import interval
-from cascade_memory.evaluation.report.asked import unasked
-from cascade_memory.evaluation.report.section import Measure, Section, solved
+from cascade_memory.evaluation.report.section import Measure, Section, bits, solved
 
+_PER_TASK = ("success", "shown", "fitting", "covered", "alone", "asked")
+NOTE = " With a human: of the tasks that the method attempted itself; those that the human answered are left out."
 ENOUGH = 3  # seeds for a verdict: whole tasks are counted, so two of them agree by chance now and then
 Verdict = Literal["more", "fewer", "open"]
+
+
+def helped(section: Section, method: str) -> bool:
+    """Say whether a human helped a method."""
+    return any(row["method"] in HUMAN for row in section.of_method(method))
+
+
+def note(section: Section) -> str:
+    """Return the note below the figures of a section; it is empty if no human was asked."""
+    return NOTE if any(row.get("asked") for row in section.rows.values()) else ""
+
+
+def unasked(row: Row, other: Row) -> Row:
+    """Reduce a row to the tasks about which no human was asked, neither in this row nor in the other.
+
+    >>> left = unasked({"n": 4, "rate": 0.5, "success": "0110"}, {"n": 4, "asked": "0010"})
+    >>> left["n"], left["success"], round(left["rate"], 2)
+    (3, '010', 0.33)
+    """
+    found = [asked for one in (row, other) if one["n"] == row["n"] and (asked := bits(one, "asked")) is not None]
+    success = bits(row, "success")
+    if not found or success is None:
+        return row
+    left = np.flatnonzero(~np.any(found, axis=0))
+    texts = {name: "".join(row[name][place] for place in left) for name in _PER_TASK if bits(row, name) is not None}
+    rest = {name: value for name, value in row.items() if name != "rate_unasked"}
+    return {**rest, **texts, "n": len(left), "rate": float(success[left].mean())}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,7 @@ import numpy as np
 
 from cascade_memory.evaluation.bench.names import REINFORCE
 from cascade_memory.evaluation.bench.rows import Row
-from cascade_memory.evaluation.report.asked import note
-from cascade_memory.evaluation.report.differences import comparable, on_average, on_task
+from cascade_memory.evaluation.report.differences import comparable, note, on_average, on_task
 from cascade_memory.evaluation.report.drawing import Chart, Panel, brief
 from cascade_memory.evaluation.report.section import Section, solved
 from cascade_memory.looks import INK, legend, looks, strong

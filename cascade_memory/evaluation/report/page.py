@@ -1,22 +1,27 @@
-"""Builds the page of the report."""
+"""Builds the page of the report, and writes it with its pictures into a folder."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 from importlib import resources
+from pathlib import Path
 
-from cascade_memory.evaluation.bench.rows import Row
+from cascade_memory.errors import InvalidInput
+from cascade_memory.evaluation.bench.rows import Row, read_rows
 from cascade_memory.evaluation.report import charts, forest, tables, words
 from cascade_memory.evaluation.report.differences import ENOUGH, Difference, Verdict, comparable, on_average
-from cascade_memory.evaluation.report.drawing import Chart
+from cascade_memory.evaluation.report.drawing import Chart, png
+from cascade_memory.evaluation.report.heatmap import tried
 from cascade_memory.evaluation.report.markup import chart, folded, heading, paragraph, sentences
 from cascade_memory.evaluation.report.models import ALL_MODELS, is_of_a_model, of_a_model, together
 from cascade_memory.evaluation.report.published import CITATION
-from cascade_memory.evaluation.report.section import Section, solved_last_fifth, solved_of_the_rest
+from cascade_memory.evaluation.report.section import Section, sections, solved_last_fifth, solved_of_the_rest
 from cascade_memory.evaluation.report.words import solver_in_words
-from cascade_memory.looks import page_variables
+from cascade_memory.looks import need_matplotlib, page_variables
 
+PAGE = "index.html"
 _MEAN = {
     "zero-shot": "no memory at all",
     "ICRL": "shows the latest episodes, whatever the task is and however they ended",
@@ -39,6 +44,40 @@ _MEAN = {
     "CASCADE, k = 4": "the same as CASCADE, with up to four cases",
     "REINFORCE + LoRA": "no memory; it trains adapters of the language model itself with the rewards",
 }
+
+
+def write_report(rows: Path, folder: Path, tuning: Path | None = None, against: Sequence[str] = ()) -> Path:
+    """Write the page and the PNGs of a file of rows into a folder; return the page's path.
+
+    Every method is compared with no memory, and with the methods that show the most similar case, the case that a pretrained
+    reranker puts first, or a random case. ``against`` names further methods to compare with.
+    """
+    need_matplotlib("the report")
+    found = sections(read_rows(rows), against)
+    if not found:
+        raise InvalidInput(f"{rows} has no rows yet: cascade-memory bench run --out {rows} writes them")
+    tuned = tried(read_rows(tuning)) if tuning is not None else []
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = [(section, one) for section in found for one in _charts(section) if one is not None]
+    named = [(section.solver, section.title, one) for section, one in [*drawn, *tuned]]
+    named += [("models", ALL_MODELS, one) for one in together(found)]
+    for i, (solver, title, one) in enumerate(named):
+        solver = re.sub(r"[^a-z0-9]+", "-", solver.lower()).strip("-")
+        png(one, title, folder / f"{i:02}-{solver}-{one.name}.png")
+    target = folder / PAGE
+    target.write_text(page(found, tuned), encoding="utf-8")
+    return target
+
+
+def _charts(section: Section) -> list[Chart | None]:
+    return [
+        charts.success(section),
+        *of_a_model(section),
+        charts.steps(section),
+        forest.forest(section),
+        charts.missed(section),
+        forest.costs(section),
+    ]
 
 
 def names(methods: Sequence[str]) -> str:

@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from cascade_memory.evaluation.bench.rows import Row
 from cascade_memory.evaluation.report.section import bits, declared
-from cascade_memory.evaluation.tasks.catalogue import CATALOGUE
-from cascade_memory.evaluation.tasks.recurring import LABELLED
+from cascade_memory.evaluation.tasks.catalogue import CATALOGUE, LABELLED
 
 DEFINITION = "Regret counts the tasks that were not solved, as in the paper. Tasks that a human answered do not count."
 SPLIT = (

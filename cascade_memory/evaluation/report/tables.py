@@ -8,8 +8,7 @@ import numpy as np
 
 from cascade_memory.evaluation.bench.rows import Row
 from cascade_memory.evaluation.report import paper, regret
-from cascade_memory.evaluation.report.asked import helped, note
-from cascade_memory.evaluation.report.differences import comparable, on_average, on_task
+from cascade_memory.evaluation.report.differences import comparable, helped, note, on_average, on_task
 from cascade_memory.evaluation.report.markup import Cell, Table
 from cascade_memory.evaluation.report.section import (
     Measure,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from cascade_memory.evaluation.bench.summary import STATIC
-from cascade_memory.evaluation.report.asked import helped
-from cascade_memory.evaluation.report.differences import Difference, Verdict, comparable, on_average, on_task
+from cascade_memory.evaluation.report.differences import Difference, Verdict, comparable, helped, on_average, on_task
 from cascade_memory.evaluation.report.section import Section
 
 NO_MEMORY = "zero-shot"

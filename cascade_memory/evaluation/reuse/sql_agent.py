@@ -10,11 +10,8 @@ from typing import Literal
 
 from cascade_memory import RecalledCase
 from cascade_memory.evaluation.judging.sql import QueryFailed, ReadOnlyQueries
-from cascade_memory.evaluation.reuse.sql_names import Asked, renamed
-from cascade_memory.evaluation.reuse.sql_schema import Schema, read_schema
-from cascade_memory.evaluation.reuse.sql_text import Token, read_sql
-from cascade_memory.evaluation.reuse.sql_values import revalued
-from cascade_memory.evaluation.solver import Attempt
+from cascade_memory.evaluation.reuse.sql_queries import Asked, Schema, Token, read_schema, read_sql, renamed, revalued
+from cascade_memory.evaluation.stream import Attempt
 from cascade_memory.evaluation.tasks.sql_task import SQLTask
 from cascade_memory.evaluation.tasks.task import Item
 

@@ -15,7 +15,7 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.names import loaded_by_name
 from cascade_memory.evaluation.rivals.mem0_store import Mem0
 from cascade_memory.evaluation.rivals.playing import MakeRival, Shown
-from cascade_memory.evaluation.search.bm25 import words_of
+from cascade_memory.evaluation.search.local import words_of
 from cascade_memory.ports import Embedder
 
 _OWN = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # module:Class

@@ -18,8 +18,7 @@ from cascade_memory.evaluation.bench.stage import Folders, Stage
 from cascade_memory.evaluation.bench.stages import stage_for
 from cascade_memory.evaluation.bench.summary import interval
 from cascade_memory.evaluation.rivals.known import OTHER_MEMORIES
-from cascade_memory.evaluation.solver import Attempt
-from cascade_memory.evaluation.stream import at_once
+from cascade_memory.evaluation.stream import Attempt, at_once
 from cascade_memory.memory import Memory
 
 THEN = ", then "  # between the names of the two streams of a run

@@ -13,7 +13,7 @@ from cascade_memory.evaluation.model.chat import Message, PromptTooLong, Reply, 
 from cascade_memory.evaluation.model.model_solver import prompt
 from cascade_memory.evaluation.model.written_calls import calls_in
 from cascade_memory.evaluation.search.tool import SearchTool
-from cascade_memory.evaluation.solver import Attempt
+from cascade_memory.evaluation.stream import Attempt
 from cascade_memory.evaluation.tasks.task import Item
 from cascade_memory.visible import shortened
 

@@ -15,7 +15,7 @@ from typing import Any
 from cascade_memory.errors import InvalidInput, MissingExtra
 from cascade_memory.evaluation.bench.stage import best_embedder
 from cascade_memory.evaluation.search.local import RETRIEVALS, LocalSearch
-from cascade_memory.evaluation.search.passages import read_passages
+from cascade_memory.evaluation.search.questions import read_passages
 from cascade_memory.evaluation.search.tool import PassageTool, SearchTool
 
 

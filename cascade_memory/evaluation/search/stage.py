@@ -10,15 +10,14 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.bench.plan import Run
 from cascade_memory.evaluation.bench.search_stage import embedder_in, passages_of
 from cascade_memory.evaluation.bench.stage import Folders, Stage, data_differs, in_order
+from cascade_memory.evaluation.judging.labels import short_answer
 from cascade_memory.evaluation.judging.model_judge import ModelJudge
-from cascade_memory.evaluation.judging.short_answers import short_answer
 from cascade_memory.evaluation.model.asking import Asking
 from cascade_memory.evaluation.model.chat import Message, TakesTools
 from cascade_memory.evaluation.search.agent import SearchingSolver
-from cascade_memory.evaluation.search.mcp_tool import MCPTool
 from cascade_memory.evaluation.search.questions import read_questions
 from cascade_memory.evaluation.search.settings import Searching
-from cascade_memory.evaluation.search.tool import PassageTool, SearchTool, schema
+from cascade_memory.evaluation.search.tool import MCPTool, PassageTool, SearchTool, schema
 
 _CRITERIA = (
     "the work answers the question, and its answer means the same as one of the right answers; other words for the same thing "

@@ -15,7 +15,7 @@ from cascade_memory.errors import InvalidInput
 from cascade_memory.evaluation.judging.answers import code_in
 from cascade_memory.evaluation.judging.sql import ReadOnlyQueries, schema_of, sql_execution
 from cascade_memory.evaluation.tasks.task import Item, read_items
-from cascade_memory.evaluation.tasks.wordings.coding import QUERY
+from cascade_memory.evaluation.tasks.wording import QUERY
 
 _NAME = re.compile(r"[\w. -]+")  # of a database: it becomes part of a path
 

@@ -10,9 +10,8 @@ from typing import TypeVar
 from cascade_memory import RecalledCase, Step, Trajectory
 from cascade_memory.evaluation.environments.household.engine import Engine
 from cascade_memory.evaluation.environments.household.games import Game
-from cascade_memory.evaluation.reuse.household_plan import OPERATION, adapted, kind, operations, read_query
-from cascade_memory.evaluation.reuse.household_player import Over, Player
-from cascade_memory.evaluation.solver import Attempt
+from cascade_memory.evaluation.reuse.household import OPERATION, Over, Player, adapted, kind, operations, read_query
+from cascade_memory.evaluation.stream import Attempt
 from cascade_memory.evaluation.warned.known_world import KnownWorld
 from cascade_memory.evaluation.warned.listening import Act, Listener, from_the_declined
 

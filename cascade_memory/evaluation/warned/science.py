@@ -15,7 +15,7 @@ from cascade_memory.evaluation.environments.scienceworld import UNKNOWN, Place, 
 from cascade_memory.evaluation.environments.scienceworld_tasks import ScienceTask
 from cascade_memory.evaluation.reuse.phrases import mapped_phrases, substituted
 from cascade_memory.evaluation.reuse.scienceworld import Alike, Experiment, Replay, deeds, named
-from cascade_memory.evaluation.solver import Attempt
+from cascade_memory.evaluation.stream import Attempt
 from cascade_memory.evaluation.warned.known_world import KnownWorld
 from cascade_memory.evaluation.warned.listening import Act, Listener, from_the_declined
 from cascade_memory.ports import Embedder

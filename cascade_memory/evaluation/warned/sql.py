@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from cascade_memory import RecalledCase, Step, Trajectory
 from cascade_memory.evaluation.reuse.sql_agent import SQLAgent
-from cascade_memory.evaluation.solver import Attempt
+from cascade_memory.evaluation.stream import Attempt
 from cascade_memory.evaluation.tasks.task import Item
 from cascade_memory.evaluation.warned.listening import Act, Listener
 

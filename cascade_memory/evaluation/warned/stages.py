@@ -13,8 +13,7 @@ from cascade_memory.evaluation.bench.household_stage import LIMITS, games_of
 from cascade_memory.evaluation.bench.plan import ASIDE, Run
 from cascade_memory.evaluation.bench.stage import Folders, best_embedder, order_of, solved_alone
 from cascade_memory.evaluation.reuse.sql_agent import SQLAgent, query_of
-from cascade_memory.evaluation.solver import Attempt
-from cascade_memory.evaluation.stream import PrecomputedEmbedder
+from cascade_memory.evaluation.stream import Attempt, PrecomputedEmbedder
 from cascade_memory.evaluation.warned.household import Household
 from cascade_memory.evaluation.warned.listening import Listener
 from cascade_memory.evaluation.warned.science import Science

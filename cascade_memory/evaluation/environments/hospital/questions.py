@@ -12,8 +12,8 @@ from pathlib import Path
 
 from cascade_memory.domain import connect
 from cascade_memory.errors import InvalidInput
-from cascade_memory.evaluation.environments.hospital.tables import TABLES
 from cascade_memory.evaluation.environments.hospital.templates import KINDS, Kind
+from cascade_memory.evaluation.environments.hospital.vocabulary import TABLES
 from cascade_memory.evaluation.tasks.task import read_items
 
 PER_KIND, SEED = 18, 55

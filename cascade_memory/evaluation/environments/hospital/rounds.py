@@ -1,17 +1,58 @@
-"""Answers one question in rounds: code is run, an error is given back, and the first answer counts."""
+"""Answers one question in rounds: code runs over the patients' records, an error is given back, the first answer counts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cascade_memory import Step, Trajectory
 from cascade_memory.domain import capped
-from cascade_memory.evaluation.environments.hospital.records import ROUNDS
-from cascade_memory.evaluation.environments.sandbox.sandbox import Ran
-from cascade_memory.evaluation.solver import Attempt
+from cascade_memory.evaluation.environments.hospital.tools import Database, Tools
+from cascade_memory.evaluation.environments.sandbox.sandbox import Ran, Sandbox
+from cascade_memory.evaluation.judging.sql import ReadOnlyQueries
+from cascade_memory.evaluation.stream import Attempt
 from cascade_memory.visible import shortened
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+SECONDS, QUERY_SECONDS, QUERY_BYTES = 30.0, 10.0, 20_000_000
+ROUNDS = 5  # attempts at one question, as in the paper
 _AS_NUMBERS = {"True": "1", "False": "0"}
+
+
+class Records:
+    """Runs code over a database of records. Every script starts anew, and outcomes never depend on earlier scripts.
+
+    >>> import tempfile
+    >>> from cascade_memory.evaluation.environments.hospital.synthetic import build_hospital
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with Records(build_hospital(Path(folder) / "hospital.sqlite", patients=3)) as records:
+    ...         print(records.run("answer = len(LoadDB('patients'))").text)
+    3
+    """
+
+    def __init__(self, database: Path, *, seconds: float = SECONDS) -> None:
+        self._queries = ReadOnlyQueries(seconds=min(seconds, QUERY_SECONDS), most_bytes=QUERY_BYTES)
+        self.database = Database(database, self._queries)
+        self._sandbox = Sandbox(seconds=seconds)
+
+    def run(self, code: str) -> Ran:
+        """Run a script with fresh tools."""
+        return self._sandbox.run(code, Tools(self.database).by_name())
+
+    def close(self) -> None:
+        """End the process that runs queries."""
+        self._queries.close()
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the process that runs queries."""
+        self.close()
 
 
 def is_right(answer: str, label: object) -> bool:

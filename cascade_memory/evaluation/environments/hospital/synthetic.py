@@ -12,7 +12,6 @@ from typing import Any
 
 from cascade_memory.domain import connect
 from cascade_memory.evaluation.environments.hospital.admission import Stay
-from cascade_memory.evaluation.environments.hospital.tables import NOW, TABLES
 from cascade_memory.evaluation.environments.hospital.vocabulary import (
     DIAGNOSES,
     ETHNICITIES,
@@ -22,8 +21,10 @@ from cascade_memory.evaluation.environments.hospital.vocabulary import (
     KINDS,
     LABS,
     MARITAL,
+    NOW,
     OUTPUTS,
     PROCEDURES,
+    TABLES,
     TO,
     VITALS,
 )

@@ -1,7 +1,11 @@
-"""The tools of the EHR agent, with the names that EHRAgent gave them. They run outside the script's process."""
+"""The tools of the EHR agent, with the names that EHRAgent gave them. They run outside the script's process.
+
+One of them computes arithmetic without names: numbers, signs and operators.
+"""
 
 from __future__ import annotations
 
+import ast
 import difflib
 import re
 from collections.abc import Callable, Mapping
@@ -9,7 +13,6 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from cascade_memory.evaluation.environments.hospital.calculator import calculated
 from cascade_memory.evaluation.environments.hospital.selection import (
     Condition,
     Selection,
@@ -17,14 +20,45 @@ from cascade_memory.evaluation.environments.hospital.selection import (
     quoted,
     read_conditions,
 )
-from cascade_memory.evaluation.environments.hospital.tables import NOW, TABLES
+from cascade_memory.evaluation.environments.hospital.vocabulary import NOW, TABLES
 from cascade_memory.evaluation.environments.sandbox.child import COLUMN
+from cascade_memory.evaluation.environments.sandbox.expressions import BINARY, UNARY
 from cascade_memory.evaluation.environments.sandbox.sandbox import TableHandle, ToolFailed
+from cascade_memory.evaluation.environments.sandbox.statements import Refused, read_script
 from cascade_memory.evaluation.judging.sql import QueryFailed, ReadOnlyQueries, Row
 
+_LARGEST = 10**300
 _MOST_ROWS, _MOST_VALUES, _MOST_TABLES, _MOST_CONDITIONS, _MOST_CHARACTERS = 1_000, 20_000, 60, 20, 100_000
 _MOST_COMPARED = 100  # characters of a value that are compared with those of others
 _QUOTED_OR_NOW = re.compile(r"""'[^']*'|"[^"]*"|\bcurrent_time\b""", re.IGNORECASE)
+
+
+def calculated(formula: str) -> float:
+    """Compute a formula of numbers and operators; raise ``ValueError`` if that is not possible.
+
+    >>> calculated("(12 + 3) / 2")
+    7.5
+    """
+    try:
+        body = read_script(formula.strip()).body
+        if len(body) != 1 or not isinstance(body[0], ast.Expr):
+            raise ValueError("one formula is needed")
+        value = _value(body[0].value)
+    except (SyntaxError, Refused, ArithmeticError, TypeError, MemoryError, RecursionError) as error:
+        raise ValueError(str(error)) from error
+    if type(value) not in (int, float) or not abs(value) <= _LARGEST:  # nan is not below anything
+        raise ValueError("the result is no real number, or it is too large")
+    return value
+
+
+def _value(node: ast.expr) -> Any:
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        return node.value
+    if isinstance(node, ast.BinOp):
+        return BINARY[type(node.op)](_value(node.left), _value(node.right))
+    if isinstance(node, ast.UnaryOp):
+        return UNARY[type(node.op)](_value(node.operand))
+    raise ValueError("a formula may have only numbers and operators")
 
 
 class Database:

@@ -1,7 +1,11 @@
-"""The engine of ALFWorld: one game at a time, in this process."""
+"""The engine of ALFWorld: one game at a time, in this process.
+
+A game file is kept from running code: its grammar may hold Python expressions, which the engine evaluates.
+"""
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import copy
 import json
@@ -15,17 +19,56 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cascade_memory.errors import InvalidInput, MissingExtra
 from cascade_memory.evaluation.environments.household.rooms import World
-from cascade_memory.evaluation.environments.household.trusted import guard
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-
+_READABLE = frozenset({"name", "id", "type", "definite", "indefinite"})  # what a text may say about a thing
 # Environments of closed engines, to be used again. Each has its own copy of the planner's library, which holds one game and
 # must not be unloaded: a process that unloads it repeatedly crashes when it ends.
 IDLE: list[Any] = []
 _RULES = ("pddl_domain", "grammar", "pddl_problem")  # what the engine reads of a game
 MOST_BYTES = 20_000_000  # of a game; ALFWorld's own have less than a tenth of this
+
+
+@lru_cache(maxsize=4_096)
+def is_harmless(expression: str) -> bool:
+    """Say whether an expression only joins texts and the names of things, as those of ALFWorld's own games do.
+
+    >>> is_harmless("o.indefinite + ' ' + o.name"), is_harmless("__import__('os').system('ls')"), is_harmless("o.name.format")
+    (True, False, False)
+    """
+    if len(expression) > 1_000:
+        return False
+    try:
+        return _joins_names(ast.parse(expression.strip(), mode="eval").body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+
+
+def _joins_names(node: ast.expr) -> bool:
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.Add) and _joins_names(node.left) and _joins_names(node.right)
+    if isinstance(node, ast.BoolOp):  # "the name, or else the id"
+        return all(_joins_names(one) for one in node.values)
+    if isinstance(node, ast.Attribute):
+        return isinstance(node.value, ast.Name) and node.attr in _READABLE
+    return isinstance(node, ast.Name) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def make_safe(texts: Any) -> None:
+    """Make ``texts``, the engine's module that evaluates expressions, raise before it evaluates one that is not harmless."""
+    symbol = getattr(texts, "EvalSymbol", None)
+    if symbol is None or not hasattr(symbol, "derive"):
+        raise InvalidInput("how this version of textworld evaluates texts is not known to be safe: install textworld 1.7")
+    derive = symbol.derive
+
+    def checked(self: Any, context: Any = None) -> Any:
+        if not is_harmless(str(self.expression)):
+            raise InvalidInput(f"the game holds code in its texts, which is not run: {str(self.expression)[:80]!r}")
+        return derive(self, context)
+
+    symbol.derive = checked
 
 
 def is_installed() -> bool:
@@ -160,7 +203,7 @@ def _environment() -> Any:
 
 @cache  # once in a process
 def _guard() -> None:
-    guard(_module("textworld.envs.pddl.textgen"))
+    make_safe(_module("textworld.envs.pddl.textgen"))
 
 
 @cache  # once in a process

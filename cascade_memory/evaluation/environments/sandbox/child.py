@@ -13,10 +13,9 @@ from functools import partial
 from typing import Any
 
 from cascade_memory.evaluation.environments.sandbox.frames import Table
+from cascade_memory.evaluation.environments.sandbox.functions import Scope
 from cascade_memory.evaluation.environments.sandbox.names import Printed, ToolError, given_names
-from cascade_memory.evaluation.environments.sandbox.scopes import Scope
-from cascade_memory.evaluation.environments.sandbox.statements import Interpreter
-from cascade_memory.evaluation.environments.sandbox.syntax import Refused, read_script
+from cascade_memory.evaluation.environments.sandbox.statements import Interpreter, Refused, read_script
 from cascade_memory.evaluation.environments.sandbox.walls import raise_walls
 
 MOST_ANSWER, _MOST_ERROR = 10_000, 800

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from cascade_memory.evaluation.environments.sandbox.columns import mean, median
-from cascade_memory.evaluation.environments.sandbox.operators import power
+from cascade_memory.evaluation.environments.sandbox.expressions import power
 from cascade_memory.evaluation.environments.sandbox.values import Module
 
 _MOST_PRINTED = 2_000
