@@ -67,12 +67,12 @@ class SolutionClusters:
         if self._retained // _REFRESH_EVERY > before:
             self._whiten()
 
-    def _add(self, key: int, group: int, vector: Vectors, firsts: Mapping[int, Vectors]) -> None:
+    def _add(self, key: int, group: int, vector: Vectors, firsts: dict[int, Vectors]) -> None:
         self._retained += 1
         known = self.several.get(group)
         if known is None and group in self.single:
             alone = self.single.pop(group)
-            first = firsts[group] if group in firsts else self._lookup(np.array([alone]))[0]
+            first = firsts.pop(group) if group in firsts else self._lookup(np.array([alone]))[0]
             known = (first, 1) if first.any() else None  # else that case was evicted meanwhile
         if known is None:
             self.single[group] = key

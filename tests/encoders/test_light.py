@@ -92,6 +92,19 @@ def test_a_solution_with_one_case_is_as_far_as_that_case():
     assert far == np.float32(-0.5 * 2.0 * 0.5)  # half the squared distance, shrunk by n / (n + 1)
 
 
+def test_cases_make_the_same_clusters_together_and_one_by_one_also_if_the_first_one_was_evicted():
+    table = np.random.default_rng(0).normal(size=(4, 8)).astype(np.float32)
+    table[0] = 0.0  # the only case of the solution was evicted before
+    together, apart = (SolutionClusters(8, lambda keys: table[np.asarray(keys)]) for _ in range(2))
+    keys, groups = np.arange(4), np.zeros(4, np.int64)
+    together.retain(keys[:1], groups[:1], table[:1])
+    together.retain(keys[1:], groups[1:], table[1:])
+    for key in range(4):
+        apart.retain(keys[key : key + 1], groups[key : key + 1], table[key : key + 1])
+    assert together.several[0][1] == apart.several[0][1] == 3
+    assert np.array_equal(together.several[0][0], apart.several[0][0])
+
+
 def test_whitening_of_a_sphere_is_a_sphere():
     w = whitening(np.eye(3) * 4.0, n=100)
     np.testing.assert_allclose(w @ w.T, np.eye(3), atol=1e-5)
