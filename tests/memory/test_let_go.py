@@ -18,7 +18,7 @@ QUERY = "which answer is right for topic 1?"
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let all but two namespaces go."""
-    monkeypatch.setattr("cascade_memory.engine.follower.MOST", 2)
+    monkeypatch.setattr("cascade_memory.engine.follower.MOST_STATES", 2)
 
 
 def _play(memory: CascadeMemory, name: str, episodes: int) -> None:
@@ -55,7 +55,7 @@ def test_what_was_learned_is_there_when_a_namespace_comes_back(tmp_path: Path, f
 def test_a_namespace_that_was_let_go_goes_on_as_if_it_never_was(few: None, monkeypatch: pytest.MonkeyPatch):
     found = {}
     for most in (2, 100):
-        monkeypatch.setattr("cascade_memory.engine.follower.MOST", most)
+        monkeypatch.setattr("cascade_memory.engine.follower.MOST_STATES", most)
         with CascadeMemory(embedder="hashing", learn="inline", ranking=Ranking(abstain=False)) as memory:
             names = [f"tenant-{i}" for i in range(5)]
             for name in names * 3:
