@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+import types
+
 import pytest
 from score_platform import KEY, SECRET
 
@@ -20,7 +23,8 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The seconds that were to be waited: nobody waits."""
+    """The seconds that were to be waited: nobody waits. Other threads of the process sleep as ever, and are not noted."""
     waited: list[float] = []
-    monkeypatch.setattr("cascade_memory.capabilities.scores.asking.time.sleep", waited.append)
+    clock = types.SimpleNamespace(sleep=waited.append, time=lambda: time.time())
+    monkeypatch.setattr("cascade_memory.capabilities.scores.asking.time", clock)
     return waited
