@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 import gc
 import random
+import sqlite3
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import pytest
 from held_up import block_leaves_the_loop_free
@@ -88,7 +90,7 @@ async def test_a_hundred_concurrent_recalls_do_not_block_the_loop(large: Cascade
     assert await _beyond_embedding(large, lambda: [large.arecall(_query()) for _ in range(_TASKS)]) <= _BOUND
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_nor_do_recalls_with_rewards(large: CascadeMemory, monkeypatch):
     monkeypatch.setattr(engine_of(large).feeder, "feed_once", lambda: False)  # Chroma's share is the next test's
     assert await _beyond_embedding(large, lambda: [_episode(large, i) for i in range(_TASKS)]) <= _BOUND
@@ -100,6 +102,28 @@ async def test_nor_does_feeding_chroma_which_waits_for_a_quiet_moment(large: Cas
         return [_episode(large, i) for i in range(_TASKS)] + [asyncio.sleep(1.5)]  # the feeder comes once a second
 
     assert await _beyond_embedding(large, feeding) <= _BOUND
+
+
+async def test_while_a_recall_or_a_reward_waits_for_the_ledger_the_loop_goes_on(on_disk, tmp_path: Path):
+    """Another process writes, and only a task of the loop lets it end: who holds the loop up waits for itself."""
+    memory: CascadeMemory = on_disk(deadline=None)
+    (ledger,) = tmp_path.rglob("ledger.sqlite3")
+    memory.add("heat some cup", "put it into the microwave")
+
+    async def meanwhile(verb: Callable[[], Awaitable[Any]]) -> Any:
+        with contextlib.closing(sqlite3.connect(ledger, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            waits = asyncio.ensure_future(verb())
+            await asyncio.sleep(0.2)
+            assert not waits.done()
+            other.execute("COMMIT")
+            return await waits
+
+    recall = await meanwhile(lambda: memory.arecall("heat a cup"))
+    assert recall.error is None
+    assert recall.cases
+    await meanwhile(lambda: memory.areward(recall.episode_id, 1.0, solution="as before"))
+    assert memory.stats().rewards == 1
 
 
 async def _episode(memory: CascadeMemory, i: int) -> str | None:

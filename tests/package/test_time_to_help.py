@@ -66,11 +66,11 @@ def test_no_case_of_another_task_solves_a_task_that_never_recurs(script: ModuleT
 @pytest.mark.slow
 def test_it_plays_prints_and_draws(tmp_path: Path):
     pytest.importorskip("matplotlib")
-    small = ["--tasks", "24", "--seeds", "2", "--embedder", "hashing", "--out", "rows.jsonl", "--images", "."]
+    small = ["--tasks", "8", "--seeds", "2", "--embedder", "hashing", "--out", "rows.jsonl", "--images", "."]
     command = [*offline(), sys.executable, str(SCRIPT), *small]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("SIMULATED agent, 24 tasks, 2 seeds, hashing")
+    assert done.stdout.startswith("SIMULATED agent, 8 tasks, 2 seeds, hashing")
     again = subprocess.run([*command, "--again"], cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
     assert again.stdout == done.stdout
     assert {one.name for one in tmp_path.iterdir()} == {"rows.jsonl", "time_to_help.png", "time_to_help_more.png"}
