@@ -29,8 +29,8 @@ def folder(tmp_path: Path) -> str:
 def exact(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compute in float32, so that a batch of another make-up rounds nothing else."""
 
-    def load(name: str, *, dtype: str) -> CausalLM:
-        assert dtype in ("float32", "bfloat16")
+    def load(name: str, *, dtype: str | None) -> CausalLM:
+        assert dtype in (None, "float32", "bfloat16")
         return load_causal_lm(name)
 
     monkeypatch.setattr(local_batches, "load_causal_lm", load)

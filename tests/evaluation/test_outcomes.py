@@ -381,7 +381,7 @@ def test_the_command_makes_a_table_and_another_one_plays_it(tmp_path: Path, caps
         (["--methods", "CASCADE", "--model", "m"], "name the model"),
         (["--methods", "CASCADE", "--model", "m", "--base-url", "http://h/v1", "--folder", "f"], "exclude each other"),
         (["--methods", "cascade", "--model", "m"], "there is no method 'cascade'"),
-        pytest.param(["--methods", "CASCADE", "--folder", "nowhere/at/all"], "there is no folder", marks=pytest.mark.slow),
+        (["--methods", "CASCADE", "--folder", "nowhere/at/all"], "there is no folder"),
         (["--methods", "CASCADE", "--model", "m", "--tasks", "banking78"], "banking78"),
     ],
 )
@@ -390,6 +390,16 @@ def test_what_cannot_be_asked_is_refused(tmp_path: Path, options: list[str], sen
     assert main(["bench", "outcomes", *out, *options]) == 2
     assert sentence in capsys.readouterr().err
     assert not (tmp_path / "table").exists()
+
+
+def test_without_what_a_local_model_needs_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    for package in ("torch", "transformers"):
+        monkeypatch.setitem(sys.modules, package, None)
+    out = ["--out", str(tmp_path / "table"), "--data", str(bundled_data()), "--tasks", "banking77"]
+    assert main(["bench", "outcomes", *out, "--methods", "CASCADE", "--folder", str(tmp_path)]) == 1
+    assert 'pip install "cascade-memory[gradient]"' in capsys.readouterr().err
 
 
 def test_a_table_excludes_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -50,10 +50,11 @@ class CausalLM:
 
 
 @lru_cache(maxsize=1)  # a second large model would not fit
-def load_causal_lm(name: str, *, dtype: str = "float32") -> CausalLM:
+def load_causal_lm(name: str, *, dtype: str | None = "float32") -> CausalLM:
     """Load a model from a folder, or by its name on the Hugging Face hub; only a name may cause a download.
 
-    On CUDA the weights are bfloat16, spread over all devices if there are several. On a CPU they are of ``dtype``.
+    On CUDA the weights are bfloat16, spread over all devices if there are several. On a CPU they are of ``dtype``; None is the
+    type with which this machine computes fastest.
     """
     if not Path(name).is_dir() and (name.startswith((".", "/", "~")) or name.count("/") > 1):
         raise InvalidInput(f"there is no folder {name}: name one with a causal language model and its tokenizer")
@@ -66,7 +67,7 @@ def load_causal_lm(name: str, *, dtype: str = "float32") -> CausalLM:
     peak = PeakMemory(cuda=cuda)
     local = Path(name).is_dir()
     tokenizer = _tokenizer(AutoTokenizer, name, local=local)
-    options: dict[str, Any] = {_dtype_option(): torch.bfloat16 if cuda else getattr(torch, dtype)}
+    options: dict[str, Any] = {_dtype_option(): torch.bfloat16 if cuda else getattr(torch, dtype or fastest_dtype())}
     if cuda and torch.cuda.device_count() > 1:
         options["device_map"] = "auto"
     model = _model(AutoModelForCausalLM, name, options, local=local)

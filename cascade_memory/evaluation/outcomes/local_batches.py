@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cascade_memory.errors import InvalidInput, ModelUnavailable
-from cascade_memory.evaluation.gradient.loading import CausalLM, fastest_dtype, load_causal_lm
+from cascade_memory.evaluation.gradient.loading import CausalLM, load_causal_lm
 from cascade_memory.evaluation.gradient.local_chat import prompt_tokens
 from cascade_memory.evaluation.model.chat import Message, Note, PromptTooLong, Reply, Try
 
@@ -52,7 +52,7 @@ class LocalBatches:
             raise InvalidInput(f"most and batch must be at least 1, not {most} and {batch}")
         if dtype not in (None, "float32", "bfloat16"):
             raise InvalidInput(f'dtype must be "float32" or "bfloat16", not {dtype!r}')
-        self._lm = load_causal_lm(folder, dtype=dtype or fastest_dtype())
+        self._lm = load_causal_lm(folder, dtype=dtype)
         if dtype not in (None, self._lm.dtype):
             raise InvalidInput(f"{self._lm.name} computes in {self._lm.dtype} on this machine, so it cannot do so in {dtype}")
         self._most, self._batch = most, batch
