@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from tiny_models import WORDS, make_embedder, make_reranker, sentence_layout
 
 from cascade_memory.cli import main
-from cascade_memory.errors import InvalidInput
+from cascade_memory.errors import InvalidInput, MissingExtra
 from cascade_memory.evaluation.bench.human import HUMAN
 from cascade_memory.evaluation.bench.measure import measure
 from cascade_memory.evaluation.bench.methods import NEED_A_RERANKER
@@ -154,6 +155,15 @@ def test_what_cannot_be_played_says_why(models: dict[str, str], tmp_path: Path):
         played(tmp_path, ["NP-CBR"], Setup(ranker=models["embedder"]))
     with pytest.raises(InvalidInput, match="there is no folder"):
         played(tmp_path, ["NP-CBR"], Setup(ranker="no such folder"))
+
+
+@pytest.mark.slow
+def test_without_pytorch_the_extra_of_a_reranker_is_named(
+    models: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtra, match=r'pip install "cascade-memory\[cross-encoder\]"'):
+        played(tmp_path, ["NP-CBR"], Setup(ranker=models["ranker"]))
 
 
 @pytest.fixture

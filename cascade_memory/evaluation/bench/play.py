@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cascade_memory.errors import CascadeError, InvalidInput
+from cascade_memory.errors import CascadeError, InvalidInput, MissingExtra
 from cascade_memory.evaluation.bench.conditions import Rewards, WrongCases, wrong_cases
 from cascade_memory.evaluation.bench.human import HUMAN, HelpedPlay, Human
 from cascade_memory.evaluation.bench.methods import open_memory
@@ -85,9 +85,11 @@ def play(run: Run, folders: Folders, staged: Staging = stage_for, *, told: bool 
 
 def _peak_of_a_ranker() -> PeakMemory:
     """Begin to measure the memory that a reranker takes with its training: the libraries are loaded, its weights are not."""
-    import torch
-    import transformers  # noqa: F401 # pyright: ignore[reportUnusedImport]
-
+    try:
+        import torch
+        import transformers  # noqa: F401 # pyright: ignore[reportUnusedImport]
+    except ImportError as error:
+        raise MissingExtra('a reranker needs the extra "cross-encoder": pip install "cascade-memory[cross-encoder]"') from error
     peak = PeakMemory(cuda=torch.cuda.is_available())
     peak.begin()
     return peak
