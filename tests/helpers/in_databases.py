@@ -117,7 +117,8 @@ _OF_FOLDERS = {
     "test_undo_what_was_replaced.py": "test_a_forgotten_case_is_not_in_what_was_replaced_either",  # a database's dead rows stay
     "test_lag.py": "",  # the folder's own Chroma
     "test_standing_aside.py": "",  # the same
-    "test_event_loop.py": "test_nor_do_recalls_with_rewards test_nor_does_feeding_chroma_which_waits_for_a_quiet_moment",
+    "test_event_loop.py": """test_nor_do_recalls_with_rewards test_nor_does_feeding_chroma_which_waits_for_a_quiet_moment
+      test_while_a_recall_or_a_reward_waits_for_the_ledger_the_loop_goes_on""",  # the last one: a writer in SQLite
     "test_processes.py": """test_a_notebook_cell_run_twice_loses_nothing_and_ends_cleanly
       test_a_spawned_worker_works_in_its_parents_folder""",
     "test_races.py": "test_a_namespace_that_another_first_recall_writes_meanwhile_needs_no_turn_among_the_writers",
