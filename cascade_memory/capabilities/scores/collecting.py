@@ -94,8 +94,8 @@ class Tally:
     def unnumber(self, value: object) -> None:
         """Count a value that means no number; after ``_MOST_KINDS`` different ones, all others together."""
         said = value[:40] if isinstance(value, str) else quoted(value)
-        is_new = said not in self.unnumbered and len(self.unnumbered) >= _MOST_KINDS
-        self.unnumbered["others" if is_new else said] += 1
+        is_too_many = said not in self.unnumbered and len(self.unnumbered) >= _MOST_KINDS
+        self.unnumbered["others" if is_too_many else said] += 1
 
     def collected(self, *, dry_run: bool) -> Collected:
         """Return what was counted."""

@@ -22,7 +22,7 @@ _ARTICLES = frozenset(["a", "an", "the"])
 _LISTED = ","  # a word in a list that began after such a word: FROM singer, country
 _QUALIFIES = "."  # a word that only says where the next one is: FROM main.country
 _PART = re.compile(r"[\w#]+|[,.()]")
-Before = Mapping[str, Set[str]]
+WordsBefore = Mapping[str, Set[str]]
 _WORD = re.compile(r"\w+")
 _DIGITS = re.compile(r"\d+")
 PLACEHOLDER = re.compile(r"\[secret:[^\]\n]{0,60}\]")  # the secret itself never comes again
@@ -88,7 +88,7 @@ COMMON = frozenset(
 )
 
 
-def words_before(texts: Iterable[str]) -> Before:
+def words_before(texts: Iterable[str]) -> WordsBefore:
     """Return, for each word of some texts, the words that it follows; articles do not count.
 
     The mark "," says that it also continues a list of tables, and "." that it only qualifies the next word.
@@ -126,7 +126,7 @@ def _words_read(text: str, found: dict[str, set[str]]) -> None:
         last, of_last, mark = word, before, ""
 
 
-def tables_in(before: Before) -> frozenset[str]:
+def tables_in(before: WordsBefore) -> frozenset[str]:
     """Return the words that stand after "from", "into" or "join" in an action, and nowhere else.
 
     >>> sorted(tables_in(words_before(["SELECT s.name FROM shop AS s JOIN staff AS t ON s.id = t.shop"])))
@@ -135,7 +135,7 @@ def tables_in(before: Before) -> frozenset[str]:
     return frozenset(word for word, them in before.items() if them and them <= _SAYS_WHERE)
 
 
-def may_be_tables(words: Iterable[str], before: Before) -> bool:
+def may_be_tables(words: Iterable[str], before: WordsBefore) -> bool:
     """Say whether each of the words may name a table in another action.
 
     >>> before = words_before(["SELECT T1.country FROM singer AS T1 JOIN song AS T2 ON T1.id = T2.singer"])

@@ -67,7 +67,7 @@ def _ends_of(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class DoneBefore:
     """What was done in a run before the blamed step was tried for the first time.
 
     ``failed`` has the words of the actions that failed, without numbers; ``done`` has the words of the others, with numbers.
@@ -77,8 +77,8 @@ class Before:
     done: frozenset[Deed] = frozenset()
 
 
-def before(run: Solution | None, blame: Blame) -> Before:
-    """Return what was done in a run before the blamed step was first tried; an empty ``Before`` if the step is not found.
+def before(run: Solution | None, blame: Blame) -> DoneBefore:
+    """Return what was done in a run before the blamed step was first tried; an empty ``DoneBefore`` if the step is not found.
 
     >>> run = Trajectory([Step("pick up cup", "I see no cup.", failed=True), Step("move cup to box", "Unknown.", failed=True)])
     >>> said = {"action": "move cup to box", "happened": "Unknown.", "words": ("move", "cup", "to", "box")}
@@ -91,7 +91,7 @@ def before(run: Solution | None, blame: Blame) -> Before:
     own = {deed for step in steps if step.failed and (step.tool, step.action) == blamed for deed in _deeds(step)}
     first = next((place for place, step in enumerate(steps) if step.failed and own.intersection(_deeds(step))), 0)
     failed = frozenset(deed for step in steps[:first] if step.failed for deed in _deeds(step))
-    return Before(failed, frozenset(_exactly(step) for step in steps[:first] if not step.failed))
+    return DoneBefore(failed, frozenset(_exactly(step) for step in steps[:first] if not step.failed))
 
 
 class SoFar:
@@ -102,7 +102,7 @@ class SoFar:
         self.done = {_exactly(step): _telling(step) for step in steps if not step.failed}
 
 
-def may_fail_again(then: Before, action: Step, now: SoFar) -> bool:
+def may_fail_again(then: DoneBefore, action: Step, now: SoFar) -> bool:
     """Say whether an action that failed in another run may fail again in the present one.
 
     There are two conditions. If other steps had failed before it in that run, at least one of them has failed in the present
@@ -110,7 +110,7 @@ def may_fail_again(then: Before, action: Step, now: SoFar) -> bool:
     in that run: otherwise the things may be in another state now.
 
     >>> move, no_cup = Step("move blue cup to box"), Step("pick up blue cup", "I see no cup.", failed=True)
-    >>> then = Before(failed=frozenset([(None, frozenset(["pick", "up", "blue", "cup"]))]))
+    >>> then = DoneBefore(failed=frozenset([(None, frozenset(["pick", "up", "blue", "cup"]))]))
     >>> may_fail_again(then, move, SoFar([])), may_fail_again(then, move, SoFar([no_cup]))
     (False, True)
     >>> may_fail_again(then, move, SoFar([no_cup, Step("go to kitchen", "You are there.")]))

@@ -11,7 +11,7 @@ from typing import Any, cast
 from cascade_memory.capabilities.warnings.action_words import (
     NUMBER,
     PLACEHOLDER,
-    Before,
+    WordsBefore,
     may_be_tables,
     said_in,
     tables_in,
@@ -48,7 +48,7 @@ class Call:
         return [_words_of(said_in(step.arguments))] if step.arguments else _wordings(step.tool, step.action)
 
     @cached_property
-    def before(self) -> Before:
+    def before(self) -> WordsBefore:
         """For each word of the action, the words that it follows."""
         return _before(self.step.tool, self.step.action, self._arguments)
 
@@ -186,7 +186,7 @@ def _wordings(tool: str | None, action: str) -> Sequence[frozenset[str]]:
         return [text]
 
 
-def _before(tool: str | None, action: str, arguments: Mapping[str, Any]) -> Before:
+def _before(tool: str | None, action: str, arguments: Mapping[str, Any]) -> WordsBefore:
     return words_before(texts_in(arguments) or [_text_of(tool, action)])
 
 

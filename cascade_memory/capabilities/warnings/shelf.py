@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cascade_memory.capabilities.warnings.action_words import said_by, words_in
-from cascade_memory.capabilities.warnings.consequences import Before, before
+from cascade_memory.capabilities.warnings.consequences import DoneBefore, before
 from cascade_memory.capabilities.warnings.places import Mistake
 from cascade_memory.capabilities.warnings.records import Blame, Failure, WarningDecision
 from cascade_memory.capabilities.warnings.rows import WarningRows
@@ -68,7 +68,7 @@ class WarningShelf:
         self._by_word: dict[tuple[str | None, str], list[Group]] = {}
         self._frequency: Counter[str] = Counter()
         self._mistakes: dict[int, Mistake] = {}
-        self._before: dict[int, Before] = {}
+        self._before: dict[int, DoneBefore] = {}
         self._last = 0
         self.count = 0
 
@@ -184,12 +184,12 @@ class WarningShelf:
             self._keep(self._mistakes, failure, found)
         return found
 
-    def before(self, failure: Failure) -> Before:
+    def before(self, failure: Failure) -> DoneBefore:
         """Return what was done in the run of a failure before the blamed step, as far as that run is stored."""
         found = self._before.get(failure.key)
         if found is None:
             episode = self._ledger.episodes.one(failure.episode_id)
-            found = Before() if episode is None else before(episode.solution, failure.blame)
+            found = DoneBefore() if episode is None else before(episode.solution, failure.blame)
             self._keep(self._before, failure, found)
         return found
 
