@@ -16,6 +16,7 @@ from cascade_memory.evaluation.gradient.local_chat import LocalChat, Sampled, pr
 from cascade_memory.evaluation.gradient.reinforce import Reinforce
 from cascade_memory.evaluation.gradient.sampling import candidates, sample
 from cascade_memory.evaluation.gradient.settings import Sampling, Training, settings_from
+from cascade_memory.evaluation.outcomes import LocalBatches
 
 EPISODE = Sampled(prompt=[1, 7, 8, 9, 3], answer=[5, 6, 2])
 OTHER = Sampled(prompt=[1, 7, 8, 9, 4], answer=[6, 2])
@@ -259,6 +260,12 @@ def test_without_peft_the_extra_is_named(lm, monkeypatch):
     monkeypatch.setitem(sys.modules, "peft", None)
     with pytest.raises(MissingExtra, match=r"cascade-memory\[gradient\]"):
         Adapter(lm, Training(), seed=0)
+
+
+def test_without_pytorch_the_extra_of_a_local_model_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtra, match=r"cascade-memory\[gradient\]"):
+        LocalBatches(str(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -392,16 +392,6 @@ def test_what_cannot_be_asked_is_refused(tmp_path: Path, options: list[str], sen
     assert not (tmp_path / "table").exists()
 
 
-def test_without_what_a_local_model_needs_the_extra_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    for package in ("torch", "transformers"):
-        monkeypatch.setitem(sys.modules, package, None)
-    out = ["--out", str(tmp_path / "table"), "--data", str(bundled_data()), "--tasks", "banking77"]
-    assert main(["bench", "outcomes", *out, "--methods", "CASCADE", "--folder", str(tmp_path)]) == 1
-    assert 'pip install "cascade-memory[gradient]"' in capsys.readouterr().err
-
-
 def test_a_table_excludes_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     both = ["bench", "run", "--outcomes", "table", "--model", "m", "--base-url", "http://localhost:1/v1"]
     assert main([*both, "--out", str(tmp_path / "rows.jsonl")]) == 2
