@@ -105,7 +105,7 @@ async def test_nor_does_feeding_chroma_which_waits_for_a_quiet_moment(large: Cas
 
 
 async def test_while_a_recall_or_a_reward_waits_for_the_ledger_the_loop_goes_on(on_disk, tmp_path: Path):
-    """Another process writes, and only a task of the loop lets it end: who holds the loop up waits for itself."""
+    """Another connection writes until a task of the loop ends it: a verb that held the loop up would wait for itself."""
     memory: CascadeMemory = on_disk(deadline=None)
     (ledger,) = tmp_path.rglob("ledger.sqlite3")
     memory.add("heat some cup", "put it into the microwave")

@@ -66,8 +66,9 @@ def test_vectors_are_nearly_those_of_the_official_weights():
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_the_nearest_neighbour_is_that_of_the_official_weights():
-    texts = [task.query for task in bundled_tasks()[:200]]
+@pytest.mark.parametrize("many", [200, pytest.param(1_000, marks=pytest.mark.long)])
+def test_the_nearest_neighbour_is_that_of_the_official_weights(many: int):
+    texts = [task.query for task in bundled_tasks()[:many]]
 
     def nearest(vectors: NDArray[np.float32]) -> NDArray[np.int64]:
         alike = vectors @ vectors.T

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cascade_memory.errors import CascadeError, InvalidInput, MissingExtra
+from cascade_memory.errors import CascadeError, InvalidInput
 from cascade_memory.evaluation.bench.conditions import Rewards, WrongCases, wrong_cases
 from cascade_memory.evaluation.bench.human import HUMAN, HelpedPlay, Human
 from cascade_memory.evaluation.bench.methods import open_memory
@@ -83,13 +83,13 @@ def play(run: Run, folders: Folders, staged: Staging = stage_for, *, told: bool 
         stage.close()
 
 
-def _peak_of_a_ranker() -> PeakMemory:
+def _peak_of_a_ranker() -> PeakMemory | None:
     """Begin to measure the memory that a reranker takes with its training: the libraries are loaded, its weights are not."""
     try:
         import torch
         import transformers  # noqa: F401 # pyright: ignore[reportUnusedImport]
-    except ImportError as error:
-        raise MissingExtra('a reranker needs the extra "cross-encoder": pip install "cascade-memory[cross-encoder]"') from error
+    except ImportError:
+        return None  # who opens the memory is told which extra is missing
     peak = PeakMemory(cuda=torch.cuda.is_available())
     peak.begin()
     return peak
