@@ -130,6 +130,10 @@ class Alignment:
         if self._cases > counted:
             self.weights = self._weights()
 
+    def leaves_open(self, text: str) -> float:
+        """Return how much the paragraphs of a text leave for its form to decide: 1.0 if it has one paragraph only."""
+        return 1.0 - float(self.weights.max()) if has_ends(text) else 1.0
+
     def _compare(self, case: _Earlier, letters: Rarity) -> None:
         others = list(self._earlier)
         same = np.array([other.group == case.group for other in others])
@@ -181,6 +185,8 @@ class NewestForms:
     def nearest(self, text: str, words: Rarity, k: int) -> NDArray[np.int64]:
         """Return the keys of at most k cases whose tasks share most common words with a text, in ascending order."""
         keys, starts, buckets = self._rows
+        if not k:
+            return keys[:0]
         alike = words.common(word_terms([text])[1], buckets, starts)
         least = np.partition(alike, -k)[-k] if k < len(alike) else 0.0
         near = np.flatnonzero((alike >= least) & (alike > 0.0))  # at least k, if several are as far as the last one

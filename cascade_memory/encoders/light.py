@@ -134,7 +134,8 @@ class LightEncoder:
     paragraphs and of the last paragraphs; the form, that is how far the *solution* has the form that the query calls for
     (``ExpectedForm``); and the share of the recall's metadata that the case has as well. Each signal is standardised over the
     candidates, so that no scale has to be learned. Those of the paragraphs and the form are multiplied by a weight: how far
-    stored cases with similar paragraphs, or of a similar form, have similar solutions.
+    stored cases with similar paragraphs, or of a similar form, have similar solutions. Where a paragraph tells the solution,
+    the form counts for less.
 
     A changed signal is detected by its values on fixed examples (``meaning.py``), unless ``meanings`` declares its
     meaning. Declare it for a signal that depends on more than the query and the candidates, or for a built-in one whose meaning
@@ -168,13 +169,14 @@ class LightEncoder:
         self.clusters.retain(cases.keys, cases.groups, cases.vectors)
         self.alignment.retain(cases, self.letters)
         self.form.retain(cases, words)
-        self.further = functools.partial(_of_the_form, self.form.newest, self.words) if self.form.weight else None
+        finds = functools.partial(_of_the_form, self.form.newest, self.words, self.alignment)
+        self.further = finds if self.form.weight else None
 
     def encode(self, query: Query, candidates: Candidates, similarity: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return (n, 9) features, the standardised cosine first."""
         signals = self.signals(query, candidates, similarity)
         features = standardised(_table(signals, self.features, len(candidates.keys)))
-        of_form = self.form.weight and self.form.weight_for(signals[FORM])
+        of_form = self.form.weight and self.form.weight_for(signals[FORM]) * self.alignment.leaves_open(query.text)
         for name, weight in zip((*ENDS, FORM), (*self.alignment.weights, of_form), strict=True):
             features[:, self.features.index(name)] *= weight
         return features
@@ -208,9 +210,9 @@ class LightEncoder:
         return [self.letters.shared(end, other) for end, other in zip(ends_of(query), others, strict=True)]
 
 
-def _of_the_form(forms: NewestForms, words: Rarity, query: Query, k: int) -> NDArray[np.int64]:
-    """Return the keys of at most k cases of the query's form, in ascending order."""
-    return forms.nearest(query.text[:TEXT_CHARS], words, k)
+def _of_the_form(forms: NewestForms, words: Rarity, alignment: Alignment, query: Query, k: int) -> NDArray[np.int64]:
+    """Return the keys of at most k cases of the query's form, in ascending order; of fewer if its paragraphs tell the solution."""
+    return forms.nearest(query.text[:TEXT_CHARS], words, int(k * alignment.leaves_open(query.text)))
 
 
 def _table(signals: Mapping[str, NDArray[np.float32]], names: Sequence[str], n: int) -> NDArray[np.float32]:

@@ -166,7 +166,8 @@ def _tried(make: Callable[[int, Lookup], PairEncoder]) -> tuple[tuple[str, ...],
     encoder: Any = make(_DIMENSION, lambda keys: vectors[np.asarray(keys) - 1])
     encoder.retain(cases)
     weights = encoder.alignment.weights
-    encoder.alignment.weights = np.ones(len(weights), np.float32)  # there are too few examples to compute them
+    # There are too few examples to compute the weights. With paragraphs that decide alone, the form would not be seen.
+    encoder.alignment.weights = np.full(len(weights), 0.5, np.float32)
     encoder.form.weight = 1.0
     tables: list[NDArray[np.float32]] = []
     for number, text in enumerate(_QUERIES):

@@ -190,6 +190,26 @@ def test_cases_of_the_same_form_are_candidates_although_others_are_nearer():
         assert sorting(memory.cases.search(asked, k=4).cases) == 0  # a search shows the nearest
 
 
+@pytest.mark.parametrize("decides", [0.0, 0.5, 1.0])
+def test_where_a_paragraph_tells_the_solution_the_form_counts_for_less(decides: float):
+    made = candidates([pair[:2] for pair in tasks(48)])
+    encoder = LightEncoder(64, lambda keys: made.vectors[np.asarray(keys)])
+    encoder.retain(made)
+    encoder.alignment.weights = np.array([decides, 0.0], np.float32)  # of cases with paragraphs, which are none of these
+    asked = FORMS[0][0].format(TOPICS["boats"])
+
+    def counts(text: str) -> tuple[float, int]:
+        query = Query(text=text, vector=HashingEmbedder(64).embed([text])[0])
+        features = encoder.encode(query, made, made.vectors @ query.vector)
+        found = encoder.further(query, 8) if encoder.further else ()
+        return float(features[:, FEATURES.index(FORM)].std()), len(found)
+
+    in_one_paragraph, (spread, found) = counts(asked), counts(f"{asked}\n\nThe harbour is quiet.")
+    assert in_one_paragraph == (pytest.approx(encoder.form.weight), 8)
+    assert spread == pytest.approx((1.0 - decides) * encoder.form.weight, abs=1e-6)
+    assert found == 8 * (1.0 - decides)
+
+
 def test_a_candidate_of_the_form_obeys_the_filter_of_the_recall():
     stored = [(text, solution, {"kind": "a"}) for text, solution, _ in tasks(48)]
     with CascadeMemory(embedder="hashing", learn="inline", ranking=Ranking(abstain=False)) as memory:
