@@ -211,7 +211,7 @@ class LightEncoder:
 
 
 def _of_the_form(forms: NewestForms, words: Rarity, alignment: Alignment, query: Query, k: int) -> NDArray[np.int64]:
-    """Return the keys of at most k cases of the query's form, in ascending order; of fewer if a paragraph tells the solution."""
+    """Return the keys of at most k cases of the query's form, in ascending order; fewer if a paragraph tells the solution."""
     return forms.nearest(query.text[:TEXT_CHARS], words, int(k * alignment.leaves_open(query.text)))
 
 
