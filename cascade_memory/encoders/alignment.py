@@ -101,15 +101,9 @@ class Alignment:
     def __init__(self) -> None:
         self._earlier: deque[_Earlier] = deque(maxlen=_EARLIER)
         self._cases = 0
-        self._compared = _Correlations(4)  # of whole texts, first paragraphs, last paragraphs, solutions
-        self.weights: NDArray[np.float32] = np.zeros(
-            2, np.float32
-        )  # replaced as a whole, since other threads read it meanwhile
-
-    @property
-    def pairs(self) -> float:
-        """The number of pairs of cases that were compared."""
-        return self._compared.pairs
+        self.compared = _Correlations(4)  # of whole texts, first paragraphs, last paragraphs, solutions
+        # Replaced as a whole, since other threads read it meanwhile.
+        self.weights: NDArray[np.float32] = np.zeros(2, np.float32)
 
     def retain(self, cases: Candidates, letters: Rarity) -> None:
         """Compare new cases that have several paragraphs with earlier ones, and compute the weights of the paragraphs again.
@@ -145,12 +139,12 @@ class Alignment:
                 np.where(same, 1.0, letters.shared(case.solution, [other.solution for other in others])),
             ]
         )
-        self._compared.add(likeness)
+        self.compared.add(likeness)
 
     def _weights(self) -> NDArray[np.float32]:
-        if not self.pairs:
+        if not self.compared.pairs:
             return np.zeros(2, np.float32)
-        says = self._compared.table()[:3, 3]
+        says = self.compared.table()[:3, 3]
         surely = says - 1.0 / np.sqrt(self._cases)  # pairs share cases, so only the cases count as independent
         return np.clip(surely[1:] / max(says.max(), 1e-9), 0.0, 1.0).astype(np.float32)
 
@@ -185,8 +179,6 @@ class NewestForms:
     def nearest(self, text: str, words: Rarity, k: int) -> NDArray[np.int64]:
         """Return the keys of at most k cases whose tasks share most common words with a text, in ascending order."""
         keys, starts, buckets = self._rows
-        if not k:
-            return keys[:0]
         alike = words.common(word_terms([text])[1], buckets, starts)
         least = np.partition(alike, -k)[-k] if k < len(alike) else 0.0
         near = np.flatnonzero((alike >= least) & (alike > 0.0))  # at least k, if several are as far as the last one
