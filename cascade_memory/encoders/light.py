@@ -169,8 +169,7 @@ class LightEncoder:
         self.clusters.retain(cases.keys, cases.groups, cases.vectors)
         self.alignment.retain(cases, self.letters)
         self.form.retain(cases, words)
-        finds = functools.partial(_of_the_form, self.form.newest, self.words, self.alignment)
-        self.further = finds if self.form.weight else None
+        self.further = functools.partial(_of_form, self.form.newest, self.words, self.alignment) if self.form.weight else None
 
     def encode(self, query: Query, candidates: Candidates, similarity: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return (n, 9) features, the standardised cosine first."""
@@ -210,9 +209,10 @@ class LightEncoder:
         return [self.letters.shared(end, other) for end, other in zip(ends_of(query), others, strict=True)]
 
 
-def _of_the_form(forms: NewestForms, words: Rarity, alignment: Alignment, query: Query, k: int) -> NDArray[np.int64]:
+def _of_form(forms: NewestForms, words: Rarity, alignment: Alignment, query: Query, k: int) -> NDArray[np.int64]:
     """Return the keys of at most k cases of the query's form, in ascending order; fewer if a paragraph tells the solution."""
-    return forms.nearest(query.text[:TEXT_CHARS], words, int(k * alignment.leaves_open(query.text)))
+    most = int(k * alignment.leaves_open(query.text))
+    return forms.nearest(query.text[:TEXT_CHARS], words, most) if most else np.zeros(0, np.int64)
 
 
 def _table(signals: Mapping[str, NDArray[np.float32]], names: Sequence[str], n: int) -> NDArray[np.float32]:
