@@ -94,7 +94,7 @@ SLOW, LONG = pytest.mark.slow, pytest.mark.long
     ("show", "n"),
     [
         ("text", 8),
-        *(pytest.param(*one, marks=m) for *one, m in [("turns", 30, SLOW), ("text", 200, LONG), ("turns", 200, LONG)]),
+        *(pytest.param(*one, marks=m) for *one, m in [("turns", 10, SLOW), ("text", 200, LONG), ("turns", 200, LONG)]),
     ],
 )
 def test_a_run_against_the_table_is_the_live_run_to_the_byte(tmp_path: Path, show: Any, n: int):

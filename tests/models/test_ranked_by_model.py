@@ -129,7 +129,7 @@ def test_metadata_of_a_stranger_cannot_make_the_ledger_work_long(memory: Cascade
     assert "cases_key=? AND namespace=? AND name=? AND value=?" in plan, plan
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_after_a_change_of_the_model_the_ranker_prefers_cases_of_the_new_one():
     world = runpy.run_path(str(WORLD))
     late = {

@@ -107,7 +107,7 @@ def test_the_mcp_latency_benchmark_runs(tmp_path: Path):
     assert [line.split("  ")[0] for line in printed.splitlines()] == ["kept stdio", "kept http", "fresh stdio"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_benchmark_of_first_recalls_runs(tmp_path: Path):
     pytest.importorskip("fastapi")
     printed = run("benchmarks/first_recall.py", "--cases", "30", "--times", "1", cwd=tmp_path)

@@ -63,7 +63,7 @@ def test_no_case_of_another_task_solves_a_task_that_never_recurs(script: ModuleT
         assert len({query for query, _ in tasks}) == len({solution for _, solution in tasks}) == 400
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_it_plays_prints_and_draws(tmp_path: Path):
     pytest.importorskip("matplotlib")
     small = ["--tasks", "8", "--seeds", "2", "--embedder", "hashing", "--out", "rows.jsonl", "--images", "."]
