@@ -38,7 +38,7 @@ def beside(rows: Path) -> Path:
     >>> beside(Path("results/bench.jsonl")).as_posix()
     'results/bench-report'
     """
-    return rows.with_name(f"{rows.stem}-report")
+    return rows.parent / f"{rows.stem}-report"
 
 
 def report_if_possible(rows: Path, folder: Path | None) -> None:

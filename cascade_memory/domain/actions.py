@@ -22,10 +22,11 @@ OPPOSITE: Mapping[str, str] = {one: other for pair in _PAIRS for one, other in (
 UNDOABLE = (*VERDICTS, "pin", "unpin", "hide", "unhide")
 # Others are written down, and nothing takes them back. Capabilities add kinds of their own, each with its ``ActionKind``.
 KINDS = (*UNDOABLE, "undo", "add", "forget", "purge", "bring_back", "import", "reward")
+LACKED = "levels below the trust in the source"
 # The names of what an entry counts.
 COUNTED = (
     *("cases", "episodes", "recalls", "outcomes", "records", "verifications", "decisions"),
-    *("cases brought back", "cases shown again", "cases deleted", "pinned ones", "hidden ones"),
+    *("cases brought back", "cases shown again", "cases deleted", "pinned ones", "hidden ones", LACKED),
 )
 _DONE: Mapping[str, str] = {
     **{"confirm": "confirmed", "reject": "rejected", "correct": "corrected", "pin": "pinned", "unpin": "unpinned"},
@@ -154,6 +155,7 @@ class Taken:
     deleted: bool = False  # what it ``hid`` is the case that went with the older outcome
     pinned: bool = False  # that case was pinned
     hidden: bool = False  # it was hidden
+    lacked: int = 0  # by how many levels it was trusted less than its source
     before: Before | None = None  # the outcome that comes back; None if the episode was open, or there was no episode
 
     @property

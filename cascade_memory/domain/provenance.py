@@ -26,12 +26,7 @@ class Wanted:
 
     @classmethod
     def of(
-        cls,
-        actor: object = None,
-        channel: object = None,
-        since: object = None,
-        until: object = None,
-        trust: object = None,
+        cls, actor: object = None, channel: object = None, since: object = None, until: object = None, trust: object = None
     ) -> Wanted:
         """Check what a user asks for.
 

@@ -22,6 +22,7 @@ from cascade_memory.errors import InvalidInput
 
 Moment: TypeAlias = "float | datetime | timedelta | str"
 _AGO = re.compile(r"(\d{1,6}(?:\.\d{1,3})?) ?([smhdw])")
+_URL = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]+://")
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 _MOMENT_CHARS = 100  # characters of a moment
 _A_MOMENT = "a time in seconds since 1970, a datetime, a timedelta (so long ago), or a text such as '2026-11-24', or '7d' (ago)"
@@ -162,6 +163,8 @@ def check_path(value: object, name: str) -> Path:
     if not isinstance(value, (str, os.PathLike)):
         raise InvalidInput(f"{name} must be a path, not {quoted(value)}")
     text = os.fsdecode(value)
+    if isinstance(value, str) and (url := _URL.match(text)):  # it may hold a password, and a folder of that name would show it
+        raise InvalidInput(f"{name} must be a path on this machine, not a URL that begins with {url[0].strip()}")
     try:
         text.encode()  # SQLite and Chroma take no other names
         path = Path(text).expanduser()

@@ -95,7 +95,11 @@ class Door:
 
     def said(self, error: Exception) -> str:
         """Return the type and the message of an error, without secrets, so that they may be stored and shown."""
-        return f"{type(error).__name__}: {self.message(str(error))}"
+        try:
+            said = str(error)
+        except Exception as why:  # noqa: BLE001 - the error is of somebody else's class
+            said = f"its message cannot be read: {type(why).__name__}"
+        return f"{type(error).__name__}: {self.message(said)}"
 
     def message(self, text: str) -> str:
         """Return a message that may quote other texts, without secrets, so that it may be stored and shown."""

@@ -54,7 +54,7 @@ def embed_with(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
     except (MissingExtra, StoreError, NothingToEmbedWith):
         raise
     except Exception as error:
-        raise EmbedderFailed(f"embedder {embedder.identity!r} failed with {type(error).__name__}: {error}") from error
+        raise EmbedderFailed(f"embedder {embedder.identity!r} failed with {error!r}") from error
     if raw.shape != expected:
         raise EmbedderFailed(f"embedder {embedder.identity!r} returned shape {raw.shape}, expected {expected}")
     if raw.dtype.kind not in "fiu":

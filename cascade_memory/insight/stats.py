@@ -171,9 +171,9 @@ class Receipt:
 
     ``purged`` says that no file of the memory holds a byte of the deleted data any more; ``stale`` names things that may still
     hold some of it, and says what to do about them. ``names`` says where the name of a purged namespace or actor stays on
-    purpose; no text of the namespace or the actor is there. After all that came from a source was forgotten, ``brought_back``
-    are the ids of the cases that had been evicted to make room for those of the source, and are back; ``made_after`` are the
-    ids of the cases that others made after they had seen cases of the source: these stay.
+    purpose; texts stay only of episodes of the actor that somebody else has judged. After all that came from a source was
+    forgotten, ``brought_back`` are the ids of the cases that had been evicted to make room for those of the source, and are
+    back; ``made_after`` are the ids of the cases that others made after they had seen cases of the source: these stay.
     """
 
     cases: int = 0

@@ -7,15 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from cascade_memory.domain.actions import (
-    OPPOSITE,
-    UNDOABLE,
-    AuditEntry,
-    Before,
-    NewAction,
-    Taken,
-    group_of,
-)
+from cascade_memory.domain.actions import OPPOSITE, UNDOABLE, AuditEntry, Before, NewAction, Taken, group_of
 from cascade_memory.domain.records import Column, Doubt, NewCase
 from cascade_memory.errors import UndoRefused, UnknownCase
 from cascade_memory.ledger import action_log, cases

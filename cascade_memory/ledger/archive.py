@@ -39,11 +39,7 @@ class SQLArchive(ABC):
             yield from transfer.dump(connection)
 
     def load(
-        self,
-        records: Iterable[dict[str, Any]],
-        dimension: int,
-        key: Callable[[Solution], str],
-        action: NewAction | None = None,
+        self, records: Iterable[dict[str, Any]], dimension: int, key: Callable[[Solution], str], action: NewAction | None = None
     ) -> int:
         """Add the records that do not exist yet, durably; return how many. ``key`` is the matcher's (``SolutionMatcher.key``).
 
@@ -86,10 +82,7 @@ def put_copy(source: Path, target: Path) -> None:
     """Copy a ledger, its write-ahead log included, over another one that nobody has open, in one transaction."""
     if not target.exists():
         create_file(target)
-    with (
-        connected(source, "mode=ro") as from_,
-        connected(target, isolation_level=None, timeout=5) as to,
-    ):
+    with connected(source, "mode=ro") as from_, connected(target, isolation_level=None, timeout=5) as to:
         try:
             # Until this is closed: another process may have opened it since the check.
             to.execute("PRAGMA locking_mode = EXCLUSIVE")

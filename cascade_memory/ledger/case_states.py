@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from cascade_memory.domain.actions import Taken
 from cascade_memory.domain.records import HIDDEN, UNHIDDEN, NewCase
-from cascade_memory.domain.trust import LEVELS
+from cascade_memory.domain.trust import GREATEST, LEVELS
 from cascade_memory.ledger.database import Connection
 from cascade_memory.ledger.rows import note
 from cascade_memory.ledger.schema import HOLDS
@@ -121,16 +121,17 @@ class Gone(NamedTuple):
     id: str
     pinned: bool
     hidden: bool
+    trust: int = GREATEST  # the most that it may be trusted
 
 
 def _gone(case: NewCase, current: Mapping[str, Any] | None, taken: Taken | None) -> Gone | None:
     """Return the earlier case that ``case`` stores anew; None if it stores none anew.
 
-    It is the case of the outcome that is replaced (``current``) or, if a verdict is taken back (``taken``), of the outcome that
-    counts again.
+    It is the case of the outcome that is replaced (``current``) or, if a verdict is taken back (``taken``), the one that went
+    with the outcome that counts again.
     """
-    if taken is not None:
-        return Gone(taken.hid, taken.pinned, taken.hidden) if taken.deleted and taken.hid is not None else None
+    if taken is not None and taken.deleted and taken.hid is not None:
+        return Gone(taken.hid, taken.pinned, taken.hidden, max(0, LEVELS.get(case.source, 0) - taken.lacked))
     if current is None or current["pair"] != case.pair_key:
         return None
     return Gone(current["case"], bool(current["pinned"]), bool(current["hidden"]))
@@ -147,7 +148,9 @@ def under_its_id(
 
 
 def decide_again(connection: Connection, namespace: int, case_id: str, before: Gone | None) -> None:
-    """Pin and hide a case that is stored anew, as far as a person had done so before it was deleted."""
+    """Pin and hide a case that is stored anew, as far as a person had done so before it was deleted; trust it no more."""
+    if before is not None and before.trust < GREATEST:
+        connection.execute("UPDATE cases SET trust = ? WHERE id = ? AND trust > ?", (before.trust, case_id, before.trust))
     if before is not None and before.pinned:
         (key,) = connection.execute("SELECT key FROM cases WHERE id = ?", (case_id,)).fetchone()
         set_pinned(connection, key, pinned=True)

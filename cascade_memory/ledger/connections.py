@@ -287,6 +287,8 @@ class Connections:
         within_another = self._lock._is_owned()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType, reportUnknownMemberType]
         if not take(self._lock, held, None if until is None else max(0.0, until - time.monotonic())):
             raise StoreBusy(f"{self.path or 'the memory'} is being written by another thread, which has not finished in time")
+        if self._closed:  # while this thread waited for the lock
+            raise StoreError("the ledger is closed")
         if self._unclean and not within_another:
             for writer in self._writers:
                 _close_cursors(writer)

@@ -37,7 +37,7 @@ from cascade_memory.ledger.rows import (
     unpack_floats,
     unpack_ints,
 )
-from cascade_memory.ledger.verifications import is_correction, metadata_of_outcome
+from cascade_memory.ledger.verifications import is_correction, metadata_of_outcome, reconsider
 
 _NONE = np.zeros(0, np.float32)
 
@@ -153,7 +153,10 @@ def _stored(
     by = (new.actor, new.channel) if by_hand or asked_by[0] is None else asked_by
     its = packed if case.solution is new.solution else None
     case = case if case.metadata == metadata else dataclasses.replace(case, metadata=metadata)
-    case, gone = case_states.under_its_id(connection, case, current, _takes_back(new))
+    taken = _takes_back(new)
+    if taken is not None and taken.before is not None:
+        case = dataclasses.replace(case, created_at=taken.before.at)
+    case, gone = case_states.under_its_id(connection, case, current, taken)
     key, case_id, is_new = cases.insert(
         *(connection, case, its, before.key, before.known, before.run),
         seen=() if by_hand else keys,
@@ -274,6 +277,8 @@ def _written(
     if (taken := _takes_back(new)) is not None:
         older = taken.replaced
         connection.execute("UPDATE outcome SET withdrawn_at = NULL, cases_key = ? WHERE key = ?", (case_key, older))
+        if case_key is not None:
+            reconsider(connection, case_key)  # others may have verified it later, and it shows its oldest verification
         return int(older or 0)
     kind, text = packed
     by_agent = new.source not in TRUSTED_SOURCES
@@ -343,13 +348,13 @@ def _metadata(connection: Connection, new: Settlement, of_episode: str | None, w
 def _current_outcome(connection: Connection, episode: int) -> dict[str, Any]:
     row = connection.execute(
         """SELECT outcome.key, value, outcome.solution IS NOT NULL, learns, outcome.source, cases.id, agents_words, cases.pair,
-             cases.pinned, coalesce(cases.hidden, 0) & 1, outcome.actor, outcome.channel
+             cases.pinned, coalesce(cases.hidden, 0) & 1, outcome.actor, outcome.channel, cases.trust
            FROM outcome LEFT JOIN cases ON cases.key = cases_key WHERE outcome.episode = ? AND withdrawn_at IS NULL""",
         (episode,),
     ).fetchone()
     names = (
         *("key", "value", "solved", "learns", "source", "case"),
-        *("agents_words", "pair", "pinned", "hidden", "actor", "channel"),
+        *("agents_words", "pair", "pinned", "hidden", "actor", "channel", "trust"),
     )
     return dict(zip(names, row, strict=True))
 

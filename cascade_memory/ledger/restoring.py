@@ -165,15 +165,7 @@ def _with_flags(connection: Connection, found: Sequence[tuple[Taken, int | None]
 def _verdict(row: Sequence[Any]) -> Taken:
     """Build a ``Taken`` from the row of a verdict in the audit log."""
     counts, made, hid, key, entry, subject = row
-    return Taken(
-        key=key,
-        id=entry,
-        kind="verdict",
-        subject=subject,
-        made=made,
-        hid=hid,
-        **noted_of_cases(_names(counts)),
-    )
+    return Taken(key=key, id=entry, kind="verdict", subject=subject, made=made, hid=hid, **noted_of_cases(_names(counts)))
 
 
 def _names(counts: object) -> dict[str, Any]:

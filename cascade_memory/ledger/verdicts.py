@@ -6,9 +6,10 @@ import time
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
-from cascade_memory.domain.actions import VERDICTS, NewAction, Taken
+from cascade_memory.domain.actions import LACKED, VERDICTS, NewAction, Taken
 from cascade_memory.domain.episode import TRUSTED_SOURCES
 from cascade_memory.domain.records import Settlement
+from cascade_memory.domain.trust import GREATEST, LEVELS
 from cascade_memory.errors import AlreadyRewarded, ContentChanged, UndoRefused
 from cascade_memory.ledger import action_log, cases, episode_states
 from cascade_memory.ledger.case_states import is_there, set_hidden
@@ -27,15 +28,18 @@ class OfCases(TypedDict):
     deleted: bool
     pinned: bool
     hidden: bool
+    lacked: int
 
 
 def noted_of_cases(counts: Mapping[str, object]) -> OfCases:
     """Return what the counts of a verdict say about cases."""
+    lacked = counts.get(LACKED)
     return {
         "showed_again": SHOWN_AGAIN in counts,
         "deleted": GONE in counts,
         "pinned": PIN_GONE in counts,
         "hidden": HIDING_GONE in counts,
+        "lacked": min(max(0, lacked), GREATEST) if isinstance(lacked, int) else 0,
     }
 
 
@@ -117,7 +121,8 @@ def conclude(
             counts[SHOWN_AGAIN] = 1
     known = None if current is None or not is_verdict(action) else current["case"]
     if current is not None and known is not None and not is_there(connection, known):
-        hid, counts = known, {**counts, GONE: 1, PIN_GONE: current["pinned"], HIDING_GONE: current["hidden"]}
+        hid, lacked = known, max(0, LEVELS.get(current["source"], 0) - current["trust"])
+        counts |= {GONE: 1, PIN_GONE: current["pinned"], HIDING_GONE: current["hidden"], LACKED: lacked}
     if current is not None or is_verdict(action):
         action_log.write(
             connection,

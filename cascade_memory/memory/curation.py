@@ -144,13 +144,7 @@ def checked(
 
 
 def proposal(
-    engine: Engine,
-    namespace_id: int,
-    query: str,
-    solution: Solution,
-    *,
-    metadata: Mapping[str, MetadataValue],
-    by: ByWhom,
+    engine: Engine, namespace_id: int, query: str, solution: Solution, *, metadata: Mapping[str, MetadataValue], by: ByWhom
 ) -> RecallRecord:
     """Return the record that opens an episode for a task solved without a recall; raise if there is no room for the episode."""
     engine.parts.ledger.episodes.check_room(
@@ -249,6 +243,11 @@ def _names_left(engine: Engine, namespace: int, actor: str | None, *, nameless: 
     if entries := engine.parts.ledger.forgetting.names(namespace, actor):
         whose = "this actor" if actor else "those who acted in it"
         found.append(f"{entries:,} entries of the audit log name {whose}: its digests keep anybody from changing what it says")
+    of_actor = engine.parts.ledger.provenance.sources(namespace) if actor else []
+    if kept := sum(one.cases + one.episodes for one in of_actor if one.actor == actor):
+        found.append(
+            f"{kept:,} episodes and cases of this actor stay with their texts, since others judged them: forget them by id"
+        )
     if namespace and not actor and not nameless:
         found.append("the namespace keeps its name, since something has come in meanwhile: forget everything again")
     return tuple(found)

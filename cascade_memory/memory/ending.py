@@ -92,13 +92,7 @@ class Ending(Bound):
         engine.learn_soon()
         return bool(closed)
 
-    def finish(
-        self,
-        episode_id: str,
-        *,
-        solution: Solution | Sequence[Any] | None = None,
-        status: str = "ok",
-    ) -> bool:
+    def finish(self, episode_id: str, *, solution: Solution | Sequence[Any] | None = None, status: str = "ok") -> bool:
         """Record the solution and the status of a run that nobody has judged yet; return whether they were recorded.
 
         A later ``reward``, from any process, then stores this solution. The status "interrupted" means that the run waits for

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -158,6 +159,8 @@ class Session:
             if error is None:
                 raise
             self._memory.data.note_failure("reward", failure)
+            with contextlib.suppress(Exception):  # such as a solution that cannot be stored
+                self._memory.end(self.id, status="cancelled")
         else:
             self._warn_unsolved(value, error)
 
@@ -179,6 +182,8 @@ class Session:
             if error is None:
                 raise
             self._memory.data.note_failure("reward", failure)
+            with contextlib.suppress(Exception):
+                await self._memory.aend(self.id, status="cancelled")
         else:
             self._warn_unsolved(value, error)
 

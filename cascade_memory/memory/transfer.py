@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import tempfile
 import uuid
 from collections.abc import Generator, Iterable, Iterator
@@ -35,12 +36,7 @@ _IN_RAM = 8 * 2**20  # characters of an import that are buffered in RAM; a longe
 def export(engine: Engine, target: str | Path | IO[str], *, progress: bool | None) -> int:
     """Write a header and one line per record; return the number of lines."""
     embedder = engine.parts.embedder
-    header = {
-        "format": FORMAT,
-        "version": VERSION,
-        "embedder": embedder.identity,
-        "dimension": embedder.dimension,
-    }
+    header = {"format": FORMAT, "version": VERSION, "embedder": embedder.identity, "dimension": embedder.dimension}
     lines = 1
     records = engine.parts.ledger.archive.dump()
     try:
@@ -171,7 +167,12 @@ def _written(where: str | Path | IO[str]) -> Generator[IO[str], None, None]:
             yield file
         return
     unfinished = target.with_name(f"{target.name}.{uuid.uuid4().hex[:8]}.unfinished")
+    main = target.with_name(re.sub("-(wal|shm|journal)$", "", target.name))  # of what SQLite keeps beside a database
     try:
+        if target.exists() and main.is_file():
+            with main.open("rb") as file:
+                if file.read(15) == b"SQLite format 3":
+                    raise InvalidInput(f"{where} is a file of a database, which an export would replace; choose another name")
         # The same bytes on every system.
         with open(unfinished, "x", encoding="utf-8", newline="\n", opener=partial(os.open, mode=FILE)) as file:
             yield file

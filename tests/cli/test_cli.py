@@ -237,3 +237,13 @@ def test_serving_refuses_what_it_would_ignore(folder: str, capsys):
         assert f"{option[0]} can only be used with --transport http" in capsys.readouterr().err
     assert main(["serve", "mcp", "--path", folder, "--read-only", "--namespace", "defualt"]) == 2
     assert "there is only 'default'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("rows", [".", "", "nowhere.jsonl"])
+def test_a_report_of_what_is_no_file_of_rows_is_refused(
+    rows: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
+    assert main(["bench", "report", rows]) == 2
+    assert "there is no file of rows at" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

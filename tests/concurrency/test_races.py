@@ -17,7 +17,7 @@ from cascade_memory import CascadeMemory
 from cascade_memory.cycle.retain import new_case
 from cascade_memory.domain.waiting import patience
 from cascade_memory.engine.follower import Follower
-from cascade_memory.errors import CascadeError, StoreBusy
+from cascade_memory.errors import CascadeError, StoreBusy, StoreError
 
 
 @contextlib.contextmanager
@@ -177,3 +177,25 @@ def test_a_case_goes_with_the_last_episode_that_verified_it_whichever_case_was_f
     ram.forget(first)
     left = {case.id for case in ram.cases.search("heat the cup", k=5).cases}
     assert left == ({second} if ram.episodes.get(episode) is not None else set())
+
+
+def test_who_waits_for_the_ledger_in_ram_while_it_is_closed_is_told_that():
+    memory, said = CascadeMemory(embedder="hashing"), list[BaseException]()
+    ledger, began = engine_of(memory).parts.ledger, threading.Event()
+
+    def waits() -> None:
+        began.set()
+        try:
+            ledger.cases.count(None)
+        except StoreError as error:
+            said.append(error)
+
+    waiting = threading.Thread(target=waits)
+    with ledger.connections.read():
+        waiting.start()
+        began.wait()
+        time.sleep(0.05)  # until it waits for the lock; if it came too late, it is told the same
+        ledger.close()
+    waiting.join()
+    memory.close()
+    assert [(type(error), str(error)) for error in said] == [(StoreError, "the ledger is closed")]

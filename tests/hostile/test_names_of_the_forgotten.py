@@ -205,3 +205,15 @@ def test_in_ram_the_name_goes_as_well():
         assert memory.acting(namespace=ZOE).stats().episodes == 7
         assert memory.acting(namespace=ZOE).forget(everything=True).names == ()  # without a purge the name stays
         assert memory.data.namespaces() == [ZOE]
+
+
+def test_an_episode_that_somebody_judged_stays_and_the_receipt_says_so():
+    with CascadeMemory(embedder="hashing", learn="inline") as memory:
+        recall = memory.acting(actor="annzqx").recall("cool some mug")
+        memory.acting(actor="carl").reward(recall.episode_id, 1.0, solution="fridge", source="human")
+        receipt = memory.forget(by_actor="annzqx", purge=True)
+        (kept,) = receipt.names
+        assert kept.startswith("2 episodes and cases of this actor stay with their texts, since others judged them")
+        assert [episode.actor for episode in memory.episodes.all()] == ["annzqx"]
+        memory.forget(episode_id=recall.episode_id)
+        assert memory.forget(by_actor="annzqx", purge=True).names == ()

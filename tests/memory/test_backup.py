@@ -259,3 +259,29 @@ def test_killed_in_the_middle_the_original_is_there(on_disk, tmp_path: Path, ver
             assert engine_of(again).parts.ledger.maintenance.integrity() == "ok"
     assert kills >= rounds // 4
     assert os.path.exists(tmp_path / "good")
+
+
+@pytest.mark.parametrize("url", ["postgresql://me:secret-word@db.example/agents", "http://127.0.0.1/copy", " S3://bucket/copy"])
+def test_a_url_is_no_folder_to_copy_into(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A folder of that name would be made otherwise, and would show the password."""
+    monkeypatch.chdir(tmp_path)
+    with CascadeMemory(embedder="hashing") as memory:
+        for copies in (memory.data.backup, memory.data.export):
+            with pytest.raises(InvalidInput, match="target must be a path on this machine, not a URL") as refused:
+                copies(url)
+            assert "secret-word" not in str(refused.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["ledger.sqlite3", "ledger.sqlite3-wal", "ledger.sqlite3-shm"])
+def test_an_export_never_replaces_a_database(name: str, tmp_path: Path):
+    with CascadeMemory(tmp_path / "memory", embedder="hashing") as memory:
+        memory.add("cool some mug", "fridge")
+        with pytest.raises(InvalidInput, match="is a file of a database, which an export would replace"):
+            memory.data.export(tmp_path / "memory" / name)
+        memory.add("heat some mug", "oven")
+        assert memory.data.export(tmp_path / "memory" / "export.jsonl") == memory.data.export(
+            tmp_path / "memory" / "export.jsonl"
+        )
+    with CascadeMemory(tmp_path / "memory") as again:
+        assert len(again) == 2
