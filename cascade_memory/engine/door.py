@@ -95,11 +95,9 @@ class Door:
 
     def said(self, error: Exception) -> str:
         """Return the type and the message of an error, without secrets, so that they may be stored and shown."""
-        try:
-            said = str(error)
-        except Exception as why:  # noqa: BLE001 - the error is of somebody else's class
-            said = f"its message cannot be read: {type(why).__name__}"
-        return f"{type(error).__name__}: {self.message(said)}"
+        with contextlib.suppress(Exception):  # it may be of anybody's class, and have no message
+            return f"{type(error).__name__}: {self.message(str(error))}"
+        return type(error).__name__
 
     def message(self, text: str) -> str:
         """Return a message that may quote other texts, without secrets, so that it may be stored and shown."""
@@ -385,9 +383,8 @@ def _texts_of(solution: Solution) -> list[str]:
         return [solution]
     parts = [solution.answer]
     for step in solution.steps:
-        parts += [step.thought, step.action, step.observation, step.tool or ""]
-        if step.arguments:
-            parts.append(repr(step.arguments))
+        arguments = repr(step.arguments) if step.arguments else ""
+        parts += [step.thought, step.action, step.observation, step.tool or "", arguments]
     return parts
 
 
